@@ -42,11 +42,7 @@ def is_open_to_all(path: Path) -> bool:
 
 
 def find_shared_folder() -> Path:
-    """Return a folder for temporary files that every user can enter.
-
-    Raises:
-        SandboxBroken: There is none.
-    """
+    """Return a folder for temporary files that every user can enter. Raises SandboxBroken if there is none."""
     for folder in (Path(tempfile.gettempdir()), *_SHARED):
         if folder.is_dir() and is_open_to_all(folder):
             return folder

@@ -41,11 +41,7 @@ class Meter(Protocol):
         """
 
     def limit(self, limits: Limits) -> None:
-        """Enforce `limits`.
-
-        Raises:
-            SandboxBroken: The limits cannot be enforced. The sandbox must not get a job.
-        """
+        """Enforce `limits`. Raises SandboxBroken if they cannot be enforced: the sandbox must not get a job."""
 
     async def watch_limits(self) -> ExceededLimit:
         """Wait until a limit is passed that the kernel does not enforce by itself."""

@@ -51,11 +51,7 @@ class ForkServer:
 
     @classmethod
     async def open(cls, plan: ForkPlan, within_s: float) -> Self:
-        """Start a fork server and wait until it is ready.
-
-        Raises:
-            SandboxUnavailable: The interpreter does not start, or is too old.
-        """
+        """Start a fork server, and wait until it is ready. Raises SandboxUnavailable if it is not, or is too old."""
         interpreter = plan.command[-1]
         try:
             server = cls(*_start(plan))
@@ -95,12 +91,8 @@ class ForkServer:
     async def fork_agent(self, entry: AgentEntry, descriptors: Sequence[int]) -> None:
         """Request a fork that enters a sandbox. Waits while some hundred requests are pending.
 
-        Args:
-            entry: How to enter the sandbox.
-            descriptors: Of the sandbox: process 1, the agent's socket to process 1, control socket, stdout, stderr.
-
-        Raises:
-            OSError: The server does not accept the request.
+        `descriptors` are the sandbox's process 1, the agent's socket to process 1, control socket, stdout and stderr.
+        Raises OSError if the server does not accept the request.
         """
         message = marshal.dumps(asdict(entry), MARSHAL_VERSION)
         while True:

@@ -42,11 +42,7 @@ class Installation:
     notes: tuple[str, ...] = ()
 
     def get_interpreter(self, runtime: Runtime) -> Path:
-        """Return the path of an interpreter, which is the same in the sandbox and on the host.
-
-        Raises:
-            RuntimeMissing: It is not installed.
-        """
+        """Return the path of an interpreter, the same in the sandbox and on the host. Raises RuntimeMissing."""
         path = self.runtimes.get(runtime)
         if path is None:
             wanted = " or ".join(str(folder / name) for name in _NAMES[runtime] for folder in _FOLDERS)
@@ -55,11 +51,7 @@ class Installation:
 
 
 def find_installation() -> Installation:
-    """Look for the programs and folders on this machine.
-
-    Raises:
-        SandboxUnavailable: Bubblewrap or Python is missing, or the processor has no system call table.
-    """
+    """Look for the programs and folders on this machine. Raises SandboxUnavailable if a necessary one is missing."""
     if sys.platform != "linux":
         raise SandboxUnavailable(
             f"runs are isolated by Linux, this is {sys.platform}: run the sandbox in its container"

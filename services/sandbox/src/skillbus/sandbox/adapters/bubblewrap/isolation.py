@@ -73,22 +73,12 @@ class BubblewrapIsolation:
         egress: EgressPolicy | None = None,
         forks: int = FORKS,
     ) -> None:
-        """Create it; nothing starts before the first probe.
+        """Create it; nothing starts before the first probe, which is repeated after `refused_for_s` if it fails.
 
-        Args:
-            installation: Programs of the machine; looked up if absent.
-            user: User id of the runs when the service is root. Otherwise runs have the service's own user.
-            start_s: Seconds that a sandbox may take to start.
-            profile: Replaced by tests, to weaken a sandbox.
-            levels: Levels to try, strongest first.
-            refused_for_s: Seconds before a failed probe is repeated.
-            warm: Sandboxes that wait for runs, from the first successful probe on.
-            metering: Holder of the limits that apply to a whole process tree; a watchdog if absent.
-            egress: Bounds of the egress proxies.
-            forks: Maximum number of runs that share one interpreter and its address layout.
-
-        Raises:
-            ValueError: `levels` is empty, or has one that bubblewrap does not provide.
+        If absent, `installation` is looked up, and `metering` is by a watchdog. `user` is the user id of the runs when
+        the service is root; otherwise they have the service's own. Tests replace `profile` to weaken a sandbox.
+        `levels` are tried in their order. `warm` sandboxes wait for runs from the first successful probe on. At most
+        `forks` runs share one interpreter and its address layout.
         """
         if not levels or not set(levels) <= set(ISOLATING):
             raise ValueError(

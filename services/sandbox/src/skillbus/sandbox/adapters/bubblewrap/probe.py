@@ -48,11 +48,7 @@ class LevelProbe:
     run: Callable[[RunSpec, IsolationLevel], Awaitable[RunOutcome]]
 
     async def find_level(self, host: Installation) -> IsolationReport:
-        """Return a report on the first level that holds.
-
-        Raises:
-            SandboxUnavailable: No level holds; the message has the reasons and advice.
-        """
+        """Return a report on the first level that holds. Raises SandboxUnavailable with all reasons if none does."""
         self._check_user_change(host)
         owners = frozenset({os.geteuid()} if self.user is None else {os.geteuid(), self.user})
         await run_in_thread(partial(remove_left_folders, owners))

@@ -79,8 +79,7 @@ class SandboxProcess:
     async def attach(self) -> int:
         """Return the process id of process 1, in the host's numbering. The sandbox is not yet made then.
 
-        Raises:
-            OSError, ValueError: Bubblewrap ended before.
+        Raises OSError or ValueError if bubblewrap ended before.
         """
         while not self._reported.endswith(b"}\n"):
             chunk = await self._info.read(_CHUNK)
@@ -95,8 +94,7 @@ class SandboxProcess:
     async def enter_agent(self, server: ForkServer, entry: AgentEntry) -> int:
         """Let an agent enter, after `attach`. Return its process id, in the host's numbering, once it is ready.
 
-        Raises:
-            OSError, ValueError: The sandbox was not made, or the agent did not enter it.
+        Raises OSError or ValueError if the sandbox was not made, or the agent did not enter it.
         """
         if self._init is None:
             raise ValueError("attach comes first")
@@ -153,8 +151,7 @@ class SandboxProcess:
     async def end(self) -> None:
         """Kill the sandbox and wait until no process but its ending agent is left. Safe to call again.
 
-        Raises:
-            TimeoutError: The kernel has not ended a killed process in ten seconds.
+        Raises TimeoutError if the kernel has not ended a killed process in ten seconds.
         """
         if self._init is None:
             with suppress(OSError, ValueError):
@@ -181,8 +178,7 @@ class SandboxProcess:
     async def reap(self) -> None:
         """Wait for the agent and bubblewrap of a sandbox that has ended, then close every descriptor.
 
-        Raises:
-            TimeoutError: See `end`.
+        Raises TimeoutError as `end` does.
         """
         self.kill()  # the agent may still be reporting
         try:

@@ -39,7 +39,6 @@ class RunFolder:
     """Folder of one run. Made by `create`, deleted by `remove`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.path = folder
@@ -50,8 +49,7 @@ class RunFolder:
     def create(cls, user: int | None, within: Path | None = None) -> Self:
         """Create an empty folder for a run of `user`, or of the service's own user, in `within` or the shared folder.
 
-        Raises:
-            SandboxBroken: The folder cannot be made.
+        Raises SandboxBroken if it cannot be made.
         """
         try:
             folder = cls(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within or find_shared_folder())))
@@ -83,7 +81,7 @@ class RunFolder:
     def remove(self) -> None:
         """Delete the folder and everything in it. Blocking."""
         try:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.path, ignore_errors=True)
         finally:
             os.close(self._lock)
 

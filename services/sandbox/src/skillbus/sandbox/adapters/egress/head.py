@@ -36,11 +36,7 @@ class EgressRequest:
 
 
 def parse_head(head: bytes) -> EgressRequest:
-    """Parse the head of a request, up to and including the empty line.
-
-    Raises:
-        EgressRefused: The head is not HTTP, or ambiguous.
-    """
+    """Parse the head of a request, up to and including the empty line. Raises EgressRefused if it is ambiguous."""
     first, *lines = head.removesuffix(END).split(b"\r\n")
     line = _LINE.fullmatch(first)
     if line is None:

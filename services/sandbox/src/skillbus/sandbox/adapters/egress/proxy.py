@@ -96,15 +96,9 @@ async def open_egress(
 ) -> AsyncGenerator[Path]:
     """Open the proxy of one run and yield the path of its socket. Leaving the context removes connections and files.
 
-    Args:
-        allowed: The only places that it connects to.
-        policy: Its limits.
-        folder: Parent of its folder; the folder for temporary files if absent.
-        owner: The user who may connect, if not the current one; only root can connect as well.
-        outside: The network behind it; the host's if absent.
-
-    Raises:
-        OSError: The socket cannot be created.
+    The proxy connects to `allowed` places only. Its own folder lies in `folder`, or among temporary files. `owner` is
+    the user who may connect, if not the current one; only root can connect as well. Raises OSError if the socket
+    cannot be created.
     """
     policy = policy or EgressPolicy()
     with ExitStack() as stack:
@@ -196,24 +190,19 @@ class _Gate:
         account = _Account()
         try:
             async with _open_streams(client, self._policy.head_bytes) as inside:
-                await self._answer(inside, account)
+                try:
+                    async with asyncio.timeout(self._policy.connection_s):
+                        await self._serve_one(inside, account)
+                except TimeoutError:
+                    account.verdict = EgressVerdict.TIMED_OUT
+                except EgressRefused as refused:
+                    account.verdict = refused.verdict
+                    await _refuse(inside, refused)
         except OSError:
             pass  # the run's side broke; the log record says so
         finally:
             if self._taken <= self._policy.connections_max + 1:
                 account.write_log()
-
-    async def _answer(self, inside: Connection, account: _Account) -> None:
-        try:
-            async with asyncio.timeout(self._policy.connection_s):
-                await self._serve_one(inside, account)
-            if account.tunnel is not None:
-                account.verdict = account.tunnel.verdict
-        except TimeoutError:
-            account.verdict = EgressVerdict.TIMED_OUT
-        except EgressRefused as refused:
-            account.verdict = refused.verdict
-            await _refuse(inside, refused)
 
     async def _serve_one(self, inside: Connection, account: _Account) -> None:
         if self._taken > self._policy.connections_max:
@@ -231,6 +220,7 @@ class _Gate:
                 inside[1].write(_CONNECTED)
             upload = None if asked.head is None else asked.body_bytes
             await account.tunnel.carry(asked.head or b"", upload, self._policy.idle_s)
+            account.verdict = account.tunnel.verdict
 
     async def _read(self, reader: asyncio.StreamReader) -> EgressRequest:
         try:

@@ -38,13 +38,8 @@ class Tunnel:
     async def carry(self, head: bytes, upload: int | None, idle_s: float) -> None:
         """Forward bytes in both directions until both sides end or the budget is empty.
 
-        Args:
-            head: First bytes for the place.
-            upload: Bytes of the run to forward after the head; None for no bound.
-            idle_s: Longest time without a byte in either direction.
-
-        Raises:
-            TimeoutError: The tunnel was idle.
+        The place gets `head`, then at most `upload` bytes of the run; None for no bound. Raises TimeoutError if no byte
+        moves in either direction for `idle_s` seconds.
         """
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(idle_s) as idle:

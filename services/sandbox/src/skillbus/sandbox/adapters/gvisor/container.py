@@ -86,11 +86,7 @@ class Container:
 
     @classmethod
     async def start(cls, commands: ContainerCommands) -> "Container":
-        """Start the client.
-
-        Raises:
-            SandboxBroken: It cannot be started.
-        """
+        """Start the client. Raises SandboxBroken if it cannot be started."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *commands.run,
@@ -110,11 +106,7 @@ class Container:
         await self._stdin.drain()
 
     async def wait_ready(self) -> None:
-        """Wait for the agent's first frame.
-
-        Raises:
-            SandboxBroken: It is another frame, or the container ended.
-        """
+        """Wait for the agent's first frame. Raises SandboxBroken if it is another frame, or the container ended."""
         try:
             header = await self._frames.readexactly(_HEADER_BYTES)
         except asyncio.IncompleteReadError:
@@ -128,8 +120,7 @@ class Container:
     async def relay_frames(self, size_max: int) -> None:
         """Pass frames on to the streams of their kind, until the agent's last frame or the container's end.
 
-        Raises:
-            ProtocolError: A frame is malformed.
+        Raises ProtocolError if a frame is malformed.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -182,8 +173,7 @@ class Container:
     async def end(self, *, by_itself: bool) -> None:
         """Wait until nothing of the container is left. `by_itself` says that the agent has sent its last frame.
 
-        Raises:
-            SandboxBroken: runsc does not remove it.
+        Raises SandboxBroken if runsc does not remove it.
         """
         self._stdin.close()
         if not by_itself:

@@ -60,8 +60,7 @@ log = structlog.get_logger(__name__)
 def collect_files(spec: RunSpec) -> dict[str, list[GivenFile]]:
     """Return the files of the skill and of the run, by the folder in which the script sees them. Blocking.
 
-    Raises:
-        RunRejected: The skill's folder cannot be read.
+    Raises RunRejected if the skill's folder cannot be read.
     """
     try:
         skill = list(_walk_files(spec.skill_root))
@@ -157,22 +156,22 @@ class GvisorIsolation:
         return await self._run(spec, str(interpreter), control or RunControl())
 
     async def _check_runsc(self) -> IsolationReport:
-        found = await run_in_thread(self._runsc.find_program)
+        report = await run_in_thread(self._runsc.find_program)
         await run_in_thread(partial(_remove_left_containers, self._runsc, self._owner))
         self._filter = compile_filter(find_architecture())
         with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
             root = Path(folder)
             root.joinpath("check.py").write_text(read_program("gvisor_self_check.py"))
             spec = RunSpec(root, "check.py", Runtime.PYTHON, limits=_PROBE_LIMITS)
-            python = str(found.runtimes[Runtime.PYTHON])
+            python = str(report.runtimes[Runtime.PYTHON])
             try:
                 outcome = await self._run(replace(spec, argv=tuple(make_environment(spec))), python, RunControl())
             except SandboxBroken as broken:
-                raise SandboxUnavailable(f"{found.version}: {broken}") from broken
+                raise SandboxUnavailable(f"{report.engine}: {broken}") from broken
         if outcome.status is not RunStatus.OK or outcome.stdout != b"isolated\n":
             errors = outcome.stderr.decode(errors="replace").strip()
-            raise SandboxUnavailable(f"{found.version} does not isolate: {outcome.status} {outcome.detail} {errors}")
-        return IsolationReport(IsolationLevel.RUNSC, found.version, found.runtimes, found.notes)
+            raise SandboxUnavailable(f"{report.engine} does not isolate: {outcome.status} {outcome.detail} {errors}")
+        return report
 
     async def _run(self, spec: RunSpec, interpreter: str, control: RunControl) -> RunOutcome:
         folders = await run_in_thread(partial(collect_files, spec))
@@ -202,22 +201,14 @@ async def _talk(container: Container, job: bytes, limits: Limits, report: AgentR
         async with asyncio.TaskGroup() as group:
             group.create_task(container.relay_frames(limits.artifacts_bytes))
             group.create_task(read_report(container.control, limits, report))
-            group.create_task(_send_job(container, job))
+            with suppress(ConnectionError):  # the container is gone: what it has reported is all there is
+                await container.send_message(job)
     except* ProtocolError as errors:
         follower.end_run(RunStatus.KILLED, f"the container broke its protocol: {errors.exceptions[0]}")
 
 
-async def _send_job(container: Container, job: bytes) -> None:
-    with suppress(ConnectionError):  # the container is gone: what it has reported is all there is
-        await container.send_message(job)
-
-
 def _remove_left_containers(runsc: Runsc, owner: str) -> None:
-    """Remove the containers and folders that a killed service left.
-
-    Raises:
-        SandboxUnavailable: runsc does not list or remove them.
-    """
+    """Remove the containers and folders that a killed service left. Raises SandboxUnavailable if runsc fails."""
     run = partial(subprocess.run, capture_output=True, text=True, timeout=_REMOVE_S, env=dict(runsc.environment))
     try:
         names = run(runsc.list_command(), check=True).stdout.split()

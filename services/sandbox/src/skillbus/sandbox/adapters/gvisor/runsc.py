@@ -19,7 +19,9 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.installation import find_folders, find_links, find_runtimes
 from skillbus.sandbox.adapters.bubblewrap.profile import DEPS, ENVIRONMENT, ETC
 from skillbus.sandbox.domain.errors import SandboxUnavailable
+from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 Json: TypeAlias = dict[str, JsonValue]
 
@@ -86,15 +88,6 @@ class ShownFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class RunscFound:
-    """Version, interpreters and notes of a runsc that works."""
-
-    version: str
-    runtimes: Mapping[Runtime, Path]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Runsc:
     """Command lines of runsc. Without root it is rootless and has no cgroup."""
 
@@ -108,12 +101,8 @@ class Runsc:
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.environ.get("PATH", _PATH)})
     """Environment of runsc itself."""
 
-    def find_program(self) -> RunscFound:
-        """Check that runsc and a Python are installed. Blocking.
-
-        Raises:
-            SandboxUnavailable: One is missing or does not work; the message says what to do.
-        """
+    def find_program(self) -> IsolationReport:
+        """Check that runsc and a Python are installed. Blocking. Raises SandboxUnavailable if one does not work."""
         runtimes = find_runtimes()
         if Runtime.PYTHON not in runtimes:
             raise SandboxUnavailable("there is no Python under /usr for runsc to show: install python3")
@@ -133,7 +122,7 @@ class Runsc:
             raise SandboxUnavailable(f"{self.program} is not gVisor's runsc: {(done.stdout or done.stderr).strip()}")
         memory = "a cgroup and a watchdog that looks" if self._has_cgroups() else "a watchdog that looks"
         notes = (f"memory is limited by {memory} every 20 ms", "skills with network access are refused by this engine")
-        return RunscFound(done.stdout.splitlines()[0], runtimes, notes)
+        return IsolationReport(IsolationLevel.RUNSC, done.stdout.splitlines()[0], runtimes, notes)
 
     def prepare_container(self, plan: ContainerPlan, folder: Path) -> tuple[str, ...]:
         """Write a container's bundle and return the command that runs it, with the container's standard streams.

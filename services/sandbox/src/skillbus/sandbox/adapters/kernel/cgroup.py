@@ -194,11 +194,7 @@ class CgroupMeter:
         )
 
     async def leave(self) -> None:
-        """See `Meter.leave`.
-
-        Raises:
-            TimeoutError: The kernel has not ended killed processes in ten seconds.
-        """
+        """See `Meter.leave`. Raises TimeoutError if the kernel has not ended killed processes in ten seconds."""
         if self.folder.exists():
             await run_in_thread(partial(_remove_group, self.folder))
 

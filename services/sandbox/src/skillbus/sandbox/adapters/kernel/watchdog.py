@@ -118,11 +118,9 @@ def check_sockets(init: int, limits: Limits) -> ExceededLimit | None:
     found = {name: int(number) for name, number in _SOCKETS.findall("".join(counts))}
     # A TCP connection that nobody has accepted, or closed with unsent data, is in use but belongs to no process.
     used = max(found["sockets: used"], found["TCP: inuse"] + found.get("TCP6: inuse", 0))
-    return (
-        ExceededLimit(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}")
-        if used > limits.sockets
-        else None
-    )
+    if used <= limits.sockets:
+        return None
+    return ExceededLimit(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}")
 
 
 def check_inodes(init: int, limits: Limits) -> ExceededLimit | None:
@@ -132,12 +130,13 @@ def check_inodes(init: int, limits: Limits) -> ExceededLimit | None:
         PermissionError: The kernel denies access: for good, or because the ending process has released its memory.
     """
     try:
-        used = sum(_count_inodes(_PROC / str(init) / "root" / folder) for folder in _WRITABLE)
+        systems = [os.statvfs(_PROC / str(init) / "root" / folder) for folder in _WRITABLE]
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return (
-        ExceededLimit(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}") if used > limits.inodes else None
-    )
+    used = sum(system.f_files - system.f_ffree for system in systems)
+    if used <= limits.inodes:
+        return None
+    return ExceededLimit(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}")
 
 
 def is_ending(pid: int) -> bool:
@@ -201,8 +200,3 @@ def _read_bytes(pid: int, file: str) -> bytes:
     """Read a file of a process in a third of pathlib's time: it is done fifty times a second."""
     with FileIO(f"{_PROC}/{pid}/{file}") as opened:
         return opened.readall()
-
-
-def _count_inodes(folder: Path) -> int:
-    usage = os.statvfs(folder)
-    return usage.f_files - usage.f_ffree

@@ -10,7 +10,6 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,38 +27,30 @@ _USER: Final = 64000
 """User id without an account, different from those of runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedProgram:
-    """Command line, folder and complete environment of a program."""
-
-    argv: Sequence[str]
-    folder: Path
-    """Working folder, which the program may fill."""
-    environment: Mapping[str, str]
-
-
-async def run_program(program: BoundedProgram, wall_s: float, bytes_max: int) -> tuple[int, str]:
-    """Run a program to its end, and return its exit code and its output of both streams.
+async def run_program(
+    argv: Sequence[str], environment: Mapping[str, str], folder: Path, wall_s: float, bytes_max: int
+) -> tuple[int, str]:
+    """Run a program in `folder` to its end, and return its exit code and its output of both streams.
 
     Raises:
         DependenciesUnavailable: The program cannot be started, took longer than `wall_s` seconds, or wrote more than
             `bytes_max` below its folder. None of its processes is left.
     """
     # A file, because a pipe stays open until every process that inherited it has ended.
-    with (program.folder / "output").open("w+b") as output:
+    with (folder / "output").open("w+b") as output:
         try:
             process = await asyncio.create_subprocess_exec(
-                *await asyncio.to_thread(_build_command, program, bytes_max),
-                cwd=program.folder,
-                env=dict(program.environment),
+                *await asyncio.to_thread(_build_command, argv, folder, bytes_max),
+                cwd=folder,
+                env=dict(environment),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
         except OSError as error:
-            raise DependenciesUnavailable(f"{program.argv[0]} cannot be started: {error.strerror}") from error
-        code = await _wait_watched(process, program.folder, wall_s, bytes_max)
+            raise DependenciesUnavailable(f"{argv[0]} cannot be started: {error.strerror}") from error
+        code = await _wait_watched(process, folder, wall_s, bytes_max)
         output.seek(0)
         return code, output.read(_OUTPUT_MAX).decode(errors="replace")
 
@@ -83,7 +74,7 @@ async def _wait_watched(process: asyncio.subprocess.Process, folder: Path, wall_
     return code
 
 
-def _build_command(program: BoundedProgram, bytes_max: int) -> Sequence[str]:
+def _build_command(argv: Sequence[str], folder: Path, bytes_max: int) -> Sequence[str]:
     """Return the command line with limits, after giving the folder to the user that the program runs as.
 
     Helper programs set the limits, because this process may not be allowed to set them for another user.
@@ -95,11 +86,11 @@ def _build_command(program: BoundedProgram, bytes_max: int) -> Sequence[str]:
         words += (nice, "-n", str(_NICE))
     if setpriv := shutil.which("setpriv", path=_PATH):
         words += (setpriv, "--no-new-privs")
-        if os.geteuid() == 0 and is_open_to_all(Path(program.argv[0])):
-            give_folder(program.folder, _USER)
+        if os.geteuid() == 0 and is_open_to_all(Path(argv[0])):
+            give_folder(folder, _USER)
             words += ("--reuid", str(_USER), "--regid", str(_USER), "--clear-groups", "--bounding-set=-all")
         words.append("--")
-    return (*words, *program.argv)
+    return (*words, *argv)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

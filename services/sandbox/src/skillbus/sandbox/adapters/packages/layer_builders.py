@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from skillbus.sandbox.adapters.packages.bounded_program import BoundedProgram, run_program
+from skillbus.sandbox.adapters.packages.bounded_program import run_program
 from skillbus.sandbox.domain.errors import DependenciesUnavailable
 from skillbus.sandbox.domain.packages.requirements import Requirements, strip_user_info
 
@@ -96,7 +96,7 @@ class UvBuilder:
             environment["UV_DEFAULT_INDEX"] = self._index_url
         if _SYSTEM_CERTIFICATES.is_file() and "SSL_CERT_FILE" not in environment:
             environment["UV_SYSTEM_CERTS"] = "1"
-        code, output = await run_program(BoundedProgram(argv, folder, environment), self._wall_s, 2 * self.layer_bytes)
+        code, output = await run_program(argv, environment, folder, self._wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"uv: {clean_output(output, _secrets(self._index_url))}")
         folder.joinpath(DEPS).mkdir(exist_ok=True)
@@ -142,7 +142,7 @@ class NpmBuilder:
             "npm_config_fetch_retries": str(_RETRIES),
             "npm_config_fetch_retry_mintimeout": "1000",
         }
-        code, output = await run_program(BoundedProgram(argv, folder, environment), self._wall_s, 2 * self.layer_bytes)
+        code, output = await run_program(argv, environment, folder, self._wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"npm: {clean_output(output, _secrets(self._registry))}")
         _check_origins(deps)
@@ -194,8 +194,7 @@ def _environment(folder: Path) -> dict[str, str]:
 def _check_origins(deps: Path) -> None:
     """Check that all packages come from the registry: an older npm follows a package's dependency on a URL.
 
-    Raises:
-        DependenciesUnavailable: A package comes from elsewhere.
+    Raises DependenciesUnavailable if a package comes from elsewhere.
     """
     written = deps / "node_modules" / ".package-lock.json"
     packages = json.loads(written.read_text())["packages"] if written.is_file() else {}

@@ -18,8 +18,7 @@ _BLOCK: Final = 4096
 def seal_layer(root: Path, bytes_max: int) -> int:
     """Make every file of a layer readable by all and writable by none. Return the bytes that it takes.
 
-    Raises:
-        DependenciesUnavailable: The layer has a link or a special file, or is too large.
+    Raises DependenciesUnavailable if the layer has a link or a special file, or is too large.
     """
     size = 0
     for entries, entry in enumerate(_entries(root), start=1):
@@ -34,11 +33,7 @@ def seal_layer(root: Path, bytes_max: int) -> int:
 
 
 def check_size(entries: int, size: int, bytes_max: int) -> None:
-    """Check the number of entries and the size of a layer.
-
-    Raises:
-        DependenciesUnavailable: One is over its limit.
-    """
+    """Check the number of entries and the size of a layer. Raises DependenciesUnavailable if one is over its limit."""
     if size > bytes_max:
         raise DependenciesUnavailable("the packages are larger than their limit (SKILLBUS_SANDBOX_LAYER_MIB)")
     if entries > ENTRIES_MAX:

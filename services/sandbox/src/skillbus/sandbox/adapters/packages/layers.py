@@ -24,7 +24,7 @@ from skillbus.sandbox.adapters.packages.layer_builders import DEPS, LayerBuilder
 from skillbus.sandbox.adapters.packages.layer_tree import discard_folder, seal_layer
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable, RuntimeMissing
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, Reader, find_requirements
+from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, find_requirements
 from skillbus.sandbox.domain.packages.python import is_python_supported
 from skillbus.sandbox.domain.packages.requirements import Requirements
 from skillbus.sandbox.domain.run.limits import MIB
@@ -55,11 +55,7 @@ class Interpreter:
 
 
 async def query_interpreter(path: Path, runtime: Runtime) -> Interpreter:
-    """Run an interpreter of Python or Node to find its version.
-
-    Raises:
-        DependenciesUnavailable: The interpreter does not answer.
-    """
+    """Run Python or Node to find its version. Raises DependenciesUnavailable if it does not answer."""
     argv = ("-I", "-S", "-c", _PYTHON_QUERY) if runtime is Runtime.PYTHON else ("-e", _NODE_QUERY)
     try:
         process = await asyncio.create_subprocess_exec(
@@ -158,7 +154,7 @@ class LayerStore:
         if asked not in self._declared:
             while len(self._declared) >= _DECLARED_MAX:
                 del self._declared[next(iter(self._declared))]
-            self._declared[asked] = find_requirements(_reader(skill_root), script, runtime)
+            self._declared[asked] = find_requirements(partial(_read_file, skill_root), script, runtime)
         return self._declared[asked]
 
     async def _wait_for(self, key: str, within_s: float, cancelled: asyncio.Event) -> None:
@@ -218,8 +214,7 @@ class LayerStore:
     async def _make_room(self, size: int) -> None:
         """Remove the least recently used layers until `size` more bytes fit; layers in use stay.
 
-        Raises:
-            DependenciesUnavailable: The bytes do not fit now.
+        Raises DependenciesUnavailable if they do not fit now.
         """
         while self._lacks(size) and (unused := [key for key in self._sizes if key not in self._in_use]):
             del self._sizes[unused[0]]
@@ -258,15 +253,12 @@ async def open_layers(
         yield layers
 
 
-def _reader(root: Path) -> Reader:
-    def read(path: str) -> bytes | None:
-        try:
-            with (root / path).open("rb") as file:
-                return file.read(FILE_BYTES_MAX + 1)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return None
-
-    return read
+def _read_file(root: Path, path: str) -> bytes | None:
+    try:
+        with (root / path).open("rb") as file:
+            return file.read(FILE_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
 
 
 def _load_sizes(folder: Path) -> dict[str, int]:

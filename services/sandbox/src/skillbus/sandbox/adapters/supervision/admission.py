@@ -28,11 +28,7 @@ class CachedProbe:
         """The report of the successful probe; None before."""
 
     async def get_report(self) -> IsolationReport:
-        """Return the report, probing if needed.
-
-        Raises:
-            SandboxUnavailable: The machine cannot isolate runs.
-        """
+        """Return the report, probing if needed. Raises SandboxUnavailable if the machine cannot isolate runs."""
         async with self._probing:
             if self.report is not None:
                 return self.report

@@ -101,8 +101,7 @@ def make_rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]
 async def read_report(reader: ByteReader, limits: Limits, report: AgentReport) -> None:
     """Read the agent's report into `report` until it is complete or the socket closes.
 
-    Raises:
-        ProtocolError: It breaks the protocol or a limit.
+    Raises ProtocolError if it breaks the protocol or a limit.
     """
     room = limits.artifacts_bytes
     try:

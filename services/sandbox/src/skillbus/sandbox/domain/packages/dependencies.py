@@ -51,11 +51,7 @@ class NoDependencies:
 
 
 def find_requirements(read: Reader, script: str, runtime: Runtime) -> Requirements | None:
-    """Return the requirements of a script, None if it has none.
-
-    Raises:
-        DependenciesInvalid: With the file, the line and the reason.
-    """
+    """Return the requirements of a script, None if it has none. Raises DependenciesInvalid with place and reason."""
     if runtime is Runtime.BASH:
         return None
     if runtime is Runtime.PYTHON:
@@ -90,8 +86,7 @@ async def prepare_skill(
 ) -> tuple[str, ...]:
     """Install the packages of each of a skill's scripts. Return one message per script that failed.
 
-    Raises:
-        RequestError: The skill is not available.
+    Raises RequestError if the skill is not available.
     """
     skill = await skills.get_skill(project, name)
     if not skill.enabled or not skill.entry_points:

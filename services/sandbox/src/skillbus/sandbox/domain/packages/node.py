@@ -29,11 +29,7 @@ _KEPT: Final = (
 
 
 def parse_package_json(text: str, lock: str | None, where: str, where_lock: str) -> Requirements | None:
-    """Return the requirements of a `package.json` and its lock, None if it lists none.
-
-    Raises:
-        DependenciesInvalid: With the package and the reason.
-    """
+    """Return the requirements of a `package.json` and its lock, None if it lists none. Raises DependenciesInvalid."""
     manifest = _object(text, where)
     for key in ("workspaces", "overrides"):
         if manifest.get(key):

@@ -39,19 +39,14 @@ class _Place:
 
 
 def parse_requirements_txt(text: str, where: str) -> Requirements | None:
-    """Return the requirements of a `requirements.txt`, None if it lists none.
-
-    Raises:
-        DependenciesInvalid: With the line and the reason.
-    """
+    """Return the requirements of a `requirements.txt`, None if it lists none. Raises DependenciesInvalid."""
     return _requirements([_normalize(place) for place in _lines(text, where)], where)
 
 
 def find_script_block(text: str, where: str) -> str | None:
     """Return the TOML of the script's block `script` (PEP 723), None if it has none.
 
-    Raises:
-        DependenciesInvalid: It has several.
+    Raises DependenciesInvalid if it has several.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     found, at = list[str](), 0
@@ -77,11 +72,7 @@ def find_script_block(text: str, where: str) -> str | None:
 
 
 def parse_script_block(block: str, where: str) -> Requirements | None:
-    """Return the requirements of a PEP 723 block, None if it lists none.
-
-    Raises:
-        DependenciesInvalid: With the entry and the reason.
-    """
+    """Return the requirements of a PEP 723 block, None if it lists none. Raises DependenciesInvalid."""
     try:
         table = tomllib.loads(block)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

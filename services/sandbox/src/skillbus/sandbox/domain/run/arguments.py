@@ -94,8 +94,7 @@ def build_input(
 def build_argv(args: Mapping[str, Json], layout: ArgumentLayout | None = None) -> tuple[str, ...]:
     """Return the command line for `args`, by the rule in this module's docstring.
 
-    Raises:
-        ArgumentsInvalid: A value cannot be a command line argument, or there are too many.
+    Raises ArgumentsInvalid if a value cannot be a command line argument, or there are too many.
     """
     layout = layout or ArgumentLayout()
     first = (*layout.positional, "_")

@@ -50,7 +50,7 @@ class SandboxSettings(BaseSettings):
     kept_skills: int = Field(default=200, ge=1)
     """Unpacked skills that are kept; the least recently run are removed first."""
     dependencies: bool | None = None
-    """Install the packages that skills declare. If absent, only for languages whose index is set below, so that
+    """Install the packages that skills declare. If absent, only for languages with an index below, so that
     skillbus never contacts an index that the operator has not named.
     """
     index_url: SecretStr | None = None

@@ -113,7 +113,7 @@ async def _dependencies(
 
 
 def create_builders(settings: SandboxSettings) -> dict[Runtime, LayerBuilder]:
-    """Return the layer builders of the languages whose packages are fetched."""
+    """Return the layer builders of the languages that get their packages."""
     build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
     index, registry = _reveal_secret(settings.index_url), _reveal_secret(settings.npm_registry)
     builders: dict[Runtime, LayerBuilder] = {}

@@ -78,5 +78,5 @@ class IncomingStream:
         self._moved.set()
 
     def stop(self) -> None:
-        """Stop waiting for the descriptor, which is about to be closed."""
+        """Stop waiting for the descriptor, before its owner closes it."""
         self._loop.remove_reader(self._descriptor)

@@ -1,4 +1,4 @@
-"""The host's end of the fork server, whose forks become the agents of runs. Its program: `inside/fork_server.py`."""
+"""The host's end of the fork server, which forks the agents of runs. Its program: `inside/fork_server.py`."""
 
 import asyncio
 import marshal

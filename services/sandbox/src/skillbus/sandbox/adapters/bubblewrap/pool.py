@@ -1,7 +1,7 @@
 """Pool of warm sandboxes. Each serves one run; another one then takes its place.
 
 Warm sandboxes are isolated by the same command line as others; the difference is that their interpreter has started. A
-run whose file systems have other sizes than the default starts its own sandbox.
+run with other sizes of file systems than the default starts its own sandbox.
 """
 
 import asyncio

@@ -216,7 +216,7 @@ class SandboxProcess:
 
 
 def _open_pipe(ours: ExitStack, theirs: ExitStack, owner: int | None) -> tuple[int, int]:
-    """Open a pipe whose writing end the user `owner` can open again by name, as `echo > /dev/stderr` does."""
+    """Open a pipe. The user `owner` can open its writing end again by name, as `echo > /dev/stderr` does."""
     reading, writing = os.pipe()
     ours.callback(os.close, reading)
     theirs.callback(os.close, writing)

@@ -205,5 +205,5 @@ def _shown(plan: SandboxPlan) -> Iterator[str]:
     if plan.egress is not None:
         yield from ("--ro-bind", str(plan.egress), EGRESS)
     for path, descriptor in plan.descriptors.files.items():
-        # The kernel lets nobody inspect a process whose program is unreadable, from its first instruction on.
+        # The kernel lets nobody inspect a process with an unreadable program, from its first instruction on.
         yield from ("--perms", "0111" if path == INIT else "0444", "--file", str(descriptor), path)

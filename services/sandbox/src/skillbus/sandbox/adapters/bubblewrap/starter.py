@@ -43,7 +43,7 @@ from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 _ERRORS_MAX: Final = 64 * 1024
 OpenEgress = Callable[[RunFolder], Awaitable[Path]]
-"""Opens the egress proxy of a run, whose files lie in that folder; returns the proxy's socket."""
+"""Opens the egress proxy of a run, with its files in that folder; returns the proxy's socket."""
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +127,7 @@ class SandboxStarter:
         return self._installation
 
     async def start_sandbox(self, wanted: SandboxRequest) -> ReadySandbox:
-        """Start a sandbox whose agent waits for a job. On failure no process is left.
+        """Start a sandbox with an agent that waits for a job. On failure no process is left.
 
         Raises:
             SandboxBroken: The sandbox did not start.

@@ -1,7 +1,7 @@
 """Lines of runs on plain NATS subjects: output goes out, cancellation comes in.
 
-Each run subscribes to a subject of its own for cancellation, so that any replica can be asked. When nobody subscribes,
-the server answers at once.
+Each run subscribes to its own subject for cancellation, so that any replica can be asked. When nobody subscribes, the
+server answers at once.
 """
 
 import asyncio

@@ -168,7 +168,7 @@ class _Gate:
         self._room = asyncio.Semaphore(policy.connections_at_once)
         self._taken = 0
         self._unattended: set[socket.socket] = set()
-        """Accepted connections whose task has not started yet."""
+        """Accepted connections before their task starts."""
 
     async def serve(self, listener: socket.socket) -> None:
         """Accept connections until cancelled; cancelling ends all of them."""

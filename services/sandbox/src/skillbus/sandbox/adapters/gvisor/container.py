@@ -1,4 +1,4 @@
-"""One container as its runsc client: a process of the host whose standard streams are the container's."""
+"""One container as its runsc client: a process of the host with the container's standard streams."""
 
 import asyncio
 import subprocess

@@ -49,7 +49,7 @@ GivenFile = tuple[str, int, bytes]
 _READABLE: Final = 0o444
 _EXECUTABLE: Final = 0o555
 _FILE_OVERHEAD: Final = 8192
-"""Bytes that a file takes at most besides its content: rounding to a page, and its folder."""
+"""Most bytes that a file takes in addition to its content: rounding to a page, and its folder."""
 _PREFIX: Final = "skillbus-run-"
 _PROBE_LIMITS: Final = Limits(wall_s=60.0)
 _REMOVE_S: Final = 60.0

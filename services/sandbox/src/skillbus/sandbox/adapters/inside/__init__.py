@@ -6,7 +6,7 @@ No module of the service imports them, except for type checking.
 from importlib.resources import files
 from typing import Final
 
-AGENT: Final = ("agent", "agent_python", "agent_sandbox", "agent_warm")
+AGENT: Final = ("agent", "agent_python", "agent_sandbox", "agent_run")
 """Modules of the bubblewrap agent, in the order of their dependencies."""
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OUT = b"/work/out"
-PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 4, 22, 38
+CAPABILITIES = 64
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 SECCOMP_MODE_FILTER = 2
 """Source of all: prctl(2)."""
 SYS_CLOSE_RANGE = 436
@@ -71,6 +72,12 @@ def close_kernel(instructions: bytes) -> None:
     check_call(taken, "the system call filter was not taken")
 
 
+def empty_bounding_set() -> None:
+    """Drop every capability that a program could gain."""
+    for capability in range(CAPABILITIES):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # the kernel refuses numbers that it does not know
+
+
 def go_first() -> None:
     """Make this process and its children the first that the kernel kills when the machine runs out of memory."""
     try:
@@ -79,6 +86,18 @@ def go_first() -> None:
         return
     os.write(file, b"1000")
     os.close(file)
+
+
+def receive_bytes(source: int, size: int) -> bytes:
+    """Return exactly `size` bytes of a descriptor. Exit if the host has closed it."""
+    parts = []
+    while size:
+        part = os.read(source, min(size, 1 << 20))
+        if not part:
+            os._exit(3)
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def make_frame(kind: bytes, payload: bytes = b"") -> bytes:
@@ -96,6 +115,13 @@ def write_all(data: bytes | bytearray) -> None:
 def send_frame(kind: bytes, payload: bytes = b"") -> None:
     """Send one frame to the host."""
     write_all(make_frame(kind, payload))
+
+
+def encode_end(status: int, usage: resource.struct_rusage) -> bytes:
+    """Return the payload of an X frame from the wait status and the usage of the script's process."""
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    values = (-1 if number else os.WEXITSTATUS(status), number, int(1000 * (usage.ru_utime + usage.ru_stime)))
+    return b"".join(value.to_bytes(4, "big", signed=True) for value in values)
 
 
 def limit_this_process(rlimits: dict[int, tuple[int, int]]) -> None:

@@ -13,16 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import TypedDict
 
-    class PythonJob(TypedDict):
-        """Part of the job that concerns Python scripts."""
-
-        script: str
-        argv: list[str]
-        path: list[str]
-        packages: list[str]
-
+    from skillbus.sandbox.adapters.inside.agent_sandbox import SandboxJob
 
 SKILL = "/skill/"
 REHEARSED = b"import json, sys\nfor word in json.loads('[\"a\"]'):\n    said = f'{json.dumps({word: 1})}\\n'\n"
@@ -42,7 +34,7 @@ def rehearse_script() -> None:
     compile_script(REHEARSED, "<rehearsal>")({})
 
 
-def run_python(job: PythonJob, imported: set[str]) -> None:
+def run_python(job: SandboxJob, imported: set[str]) -> None:
     """Run a script. The path has its folder, the skill's root, the standard library, then packages.
 
     `imported` are the modules imported ahead of the script.

@@ -7,10 +7,10 @@ no system call more than the script.
 It receives the job, starts the script and waits for its end. Then it kills process 1, and with it all other processes
 of the sandbox, collects artifacts and exits. A Python script runs in a fork of the agent; others replace such a fork.
 
-For a warm sandbox it makes the script's process before the job arrives, or starts Node: see `agent_warm.py`. The job
+For a warm sandbox it makes the script's process before the job arrives, or starts Node: see `agent_run.py`. The job
 comes with a descriptor of standard input, unless that is empty.
 
-It writes the frames of `agent.py`, and before them one that carries a descriptor of its own process:
+It writes the frames of `agent.py`, and before them one that carries a pidfd of the agent:
 
     R  ready for a job: its process id, four bytes
 """
@@ -18,7 +18,6 @@ It writes the frames of `agent.py`, and before them one that carries a descripto
 from __future__ import annotations
 
 import ctypes
-import marshal
 import os
 import select
 import signal
@@ -29,7 +28,7 @@ from contextlib import suppress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol, TypedDict
+    from typing import TypedDict
 
     from skillbus.sandbox.adapters.inside import agent
 
@@ -53,26 +52,13 @@ if TYPE_CHECKING:
         artifacts: int
         artifacts_bytes: int
 
-    class Waiting(Protocol):
-        """Process that waits to become a script."""
-
-        child: int
-        """Process id; 0 in the process itself."""
-
-        def receive_job(self) -> tuple[bytes, int | None]:
-            """Return the encoded job and a descriptor of its standard input, which the caller closes."""
-
-        def run_script(self, job: SandboxJob, stdin: int | None) -> int:
-            """Let the process become the script of a job. Return its process id; 0 in the process itself."""
-
 else:
     agent = sys.modules["agent"]
 
 SKILL = "/skill"
 RELAY = "/relay.py"
 RELAY_PORT = 3128
-CAPABILITIES = 64
-PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAPABILITY_VERSION = 0x20080522
 """Sources: prctl(2), capget(2)."""
 
@@ -96,7 +82,7 @@ def enter_sandbox(entry: EntryMessage, passed: list[int], instructions: bytes) -
         os._exit(3)  # there is no sandbox: bubblewrap has printed the reason
     agent.check_call(agent.libc.setns(init, entry["namespaces"]), "the sandbox could not be entered")
     os.chdir(SKILL)
-    # A description of its own: flags set on a shared one would be visible to other runs.
+    # Not shared with other runs: they would see flags that are set on it.
     nothing = os.open("/dev/null", os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -125,24 +111,12 @@ class Capabilities(ctypes.Structure):
 
 def give_up_capabilities() -> None:
     """Drop for good the capabilities that entering a user namespace gives."""
-    for capability in range(CAPABILITIES):
-        agent.libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # the kernel refuses numbers that it does not know
+    agent.empty_bounding_set()
     none = Capabilities(CAPABILITY_VERSION)
     dropped = agent.libc.capset(ctypes.byref(none), ctypes.byref(none, Capabilities.sets.offset))
     agent.check_call(dropped, "capabilities were not dropped")
     dropped = agent.libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     agent.check_call(dropped, "ambient capabilities were not dropped")
-
-
-def receive_bytes(size: int) -> bytes:
-    """Return exactly `size` bytes of the control socket. Exit if the host has closed it."""
-    data = b""
-    while len(data) < size:
-        chunk = os.read(agent.control, min(size - len(data), 1 << 20))
-        if not chunk:
-            os._exit(3)
-        data += chunk
-    return data
 
 
 def receive_job() -> tuple[bytes, int | None]:
@@ -152,9 +126,9 @@ def receive_job() -> tuple[bytes, int | None]:
     peer.close()
     if not header:
         os._exit(3)
-    header += receive_bytes(8 - len(header))
+    header += agent.receive_bytes(agent.control, 8 - len(header))
     stdin = int.from_bytes(passed[0][2][:4], sys.byteorder) if passed else None
-    return receive_bytes(int.from_bytes(header, "big")), stdin
+    return agent.receive_bytes(agent.control, int.from_bytes(header, "big")), stdin
 
 
 def report_ready(own: int) -> None:
@@ -220,10 +194,7 @@ def reap_script(child: int) -> bytes:
         if pid == child:
             break
     end_all()
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    code = -1 if number else os.WEXITSTATUS(status)
-    cpu_ms = int(1000 * (usage.ru_utime + usage.ru_stime))
-    return b"".join(value.to_bytes(4, "big", signed=True) for value in (code, number, cpu_ms))
+    return agent.encode_end(status, usage)
 
 
 def fork_script(job: SandboxJob) -> int:
@@ -234,30 +205,8 @@ def fork_script(job: SandboxJob) -> int:
 
 
 def fork_session() -> int:
-    """Fork a process with a session of its own; return its process id, or 0 in itself."""
+    """Fork a process with its own session; return its process id, or 0 in itself."""
     child = os.fork()
     if child == 0:
         os.setsid()
     return child
-
-
-def serve_run(start_waiting: Callable[[list[str]], Waiting], warm: list[str] | None) -> SandboxJob:
-    """Serve one run. The agent exits in here; only the process of a Python script returns, with the job."""
-    own = os.pidfd_open(os.getpid())
-    waiting = None if warm is None else start_waiting(warm)
-    if waiting is None or waiting.child:
-        report_ready(own)
-    written, stdin = waiting.receive_job() if waiting is not None else receive_job()
-    job: SandboxJob = marshal.loads(written)  # noqa: S302 - from the host
-    child = fork_script(job) if waiting is None else waiting.run_script(job, stdin)
-    if child == 0:
-        become_script(job, stdin)
-        return job
-    if stdin is not None:
-        os.close(stdin)
-    report = agent.FrameBuffer()
-    report.add_frame(b"X", reap_script(child))
-    agent.Collector(job["artifacts"], job["artifacts_bytes"], report.add_frame).collect_files()
-    report.add_frame(b"E")
-    report.flush()
-    os._exit(0)

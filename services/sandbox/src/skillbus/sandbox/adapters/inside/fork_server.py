@@ -1,4 +1,4 @@
-"""Fork server: an interpreter whose forks become the agents of runs. Never imported by the service.
+"""Fork server: an interpreter that forks the agents of runs. Never imported by the service.
 
     fork_server.py <channel> <parts>
 
@@ -127,7 +127,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     entry = marshal.loads(message)  # noqa: S302 - from the service
     agent["agent_sandbox"].enter_sandbox(entry, passed, parts["filters"][entry["network"]])
-    job = agent["agent_sandbox"].serve_run(agent["agent_warm"].start_waiting, entry["warm"])
+    job = agent["agent_run"].serve_run(entry["warm"])
     agent["agent_python"].run_python(job, imported)
 
 

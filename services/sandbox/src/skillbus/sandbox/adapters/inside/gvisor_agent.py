@@ -54,26 +54,12 @@ else:
 SKILL = "/skill"
 WRITABLE = ("/work", "/tmp", "/dev/shm")  # noqa: S108 - the container's own
 NOBODY = 65534
-PR_CAPBSET_DROP = 24
 F_ADD_SEALS = 1033
 SEALS = 1 | 2 | 4 | 8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE
-CAPABILITIES = 64
 CHUNK = 64 * 1024
 LOOK_S = 0.02
 PEAK_STEP = 1024 * 1024
 """Growth in bytes after which a new peak is reported."""
-
-
-def receive_bytes(size: int) -> bytes:
-    """Return exactly `size` bytes of standard input. Exit, and end the container, if the host has closed it."""
-    parts = []
-    while size:
-        part = os.read(0, min(size, 1 << 20))
-        if not part:
-            os._exit(3)
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def unpack_files(folder: str, entries: list[tuple[str, int, bytes]]) -> None:
@@ -101,9 +87,7 @@ def make_stdin(content: bytes) -> int:
 
 def become_nobody() -> None:
     """Change from root to an unprivileged user, for good: no capability is left and none can be gained."""
-    prctl = agent.libc.prctl
-    for capability in range(CAPABILITIES):
-        prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # the kernel refuses numbers that it does not know
+    agent.empty_bounding_set()
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
@@ -285,11 +269,8 @@ class ScriptRun:
                 return None
             if pid == self.child:
                 break
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         kill_the_rest()
-        cpu_ms = int(1000 * (usage.ru_utime + usage.ru_stime))
-        values = (-1 if number else os.WEXITSTATUS(status), number, cpu_ms)
-        return b"".join(value.to_bytes(4, "big", signed=True) for value in values)
+        return agent.encode_end(status, usage)
 
 
 def main() -> None:
@@ -300,7 +281,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     agent.set_dumpable(0)
     agent.send_frame(b"R")
-    job: ContainerJob = marshal.loads(receive_bytes(int.from_bytes(receive_bytes(8), "big")))  # noqa: S302 - from the host
+    size = int.from_bytes(agent.receive_bytes(0, 8), "big")
+    job: ContainerJob = marshal.loads(agent.receive_bytes(0, size))  # noqa: S302 - from the host
     try:
         for folder, entries in job["folders"].items():
             unpack_files(folder, entries)

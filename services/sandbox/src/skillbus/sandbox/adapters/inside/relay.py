@@ -1,7 +1,7 @@
 """Relay from the sandbox's loopback to the unix socket of its egress proxy. Never imported by the service.
 
 Programs expect a proxy at a host and port; the egress proxy listens on a unix socket. The relay copies bytes without
-parsing them. The agent runs it in a process of its own, on the sandbox's own Python (3.8 or newer).
+parsing them. The agent runs it in a separate process, on the sandbox's own Python (3.8 or newer).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONNECTIONS_MAX = 16
 
 
 class ConnectionEnd:
-    """One end of a connection, and the bytes still to be written to it."""
+    """One end of a connection, and the bytes that wait to go to it."""
 
     other: ConnectionEnd
 

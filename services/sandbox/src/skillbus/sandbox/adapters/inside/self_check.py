@@ -25,11 +25,6 @@ def ask_kernel(option: int, argument: int = 0) -> int:
     return int(LIBC.prctl(option, argument, 0, 0, 0))
 
 
-def in_bounding_set(capability: int) -> bool:
-    """Return True if a program could gain this capability; False for numbers that the kernel does not know."""
-    return ask_kernel(PR_CAPBSET_READ, capability) == 1
-
-
 def read_capabilities() -> int:
     """Return 0 if this process has no effective, permitted or inheritable capability."""
     header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION), (ctypes.c_uint32 * 6)()
@@ -38,7 +33,7 @@ def read_capabilities() -> int:
     return sum(sets)
 
 
-def refuses(attempt: Callable[[], None], *errors: int) -> bool:
+def refuses(attempt: Callable[[], object], *errors: int) -> bool:
     """Return True if `attempt` fails with one of `errors`."""
     try:
         attempt()
@@ -53,16 +48,6 @@ def unshare_user() -> None:
         raise OSError(ctypes.get_errno(), "unshare")
 
 
-def open_socket() -> None:
-    """Open an internet socket."""
-    socket.socket(socket.AF_INET).close()
-
-
-def open_process_1() -> None:
-    """Open the memory of process 1 for reading and writing."""
-    os.close(os.open("/proc/1/mem", os.O_RDWR))
-
-
 def read_init_filter() -> str | None:
     """Return the seccomp mode of process 1 from /proc, 2 for a filter; None without /proc."""
     try:
@@ -74,19 +59,21 @@ def read_init_filter() -> str | None:
 
 def check_walls(known: set[str]) -> dict[str, bool]:
     """Return each wall and True if it holds. `known` are the environment variables that are allowed."""
+    # Numbers of capabilities that the kernel does not know give an error, not 1.
+    gainable = [number for number in range(64) if ask_kernel(PR_CAPBSET_READ, number) == 1]
     return {
         "the process is not root": os.getuid() != 0,
         "it is not among the host's processes": os.getppid() == 0,  # its agent is in another process namespace
         "it has no capability": read_capabilities() == 0,
-        "it cannot gain any": ask_kernel(PR_GET_NO_NEW_PRIVS) == 1 and not any(map(in_bounding_set, range(64))),
+        "it cannot gain any": ask_kernel(PR_GET_NO_NEW_PRIVS) == 1 and not gainable,
         "system calls are filtered": ask_kernel(PR_GET_SECCOMP) == 2,
         "process 1 is filtered as well": read_init_filter() in {"2", None},
-        "process 1 is closed to it": refuses(open_process_1, errno.EACCES, errno.ENOENT),
+        "process 1 is closed to it": refuses(lambda: os.open("/proc/1/mem", os.O_RDWR), errno.EACCES, errno.ENOENT),
         "the root folder is read-only": refuses(Path("/probe").mkdir, errno.EROFS),
         "the skill's folder is read-only": refuses(Path("/skill/probe").mkdir, errno.EROFS),
         "/dev is read-only": refuses(Path("/dev/probe").mkdir, errno.EROFS),
         "the host's files are not there": not any(map(os.path.exists, ("/root", "/home", "/var", "/etc/shadow"))),
-        "the network is closed": refuses(open_socket, errno.EAFNOSUPPORT),
+        "the network is closed": refuses(lambda: socket.socket(socket.AF_INET).close(), errno.EAFNOSUPPORT),
         "namespaces are closed": refuses(unshare_user, errno.EPERM),
         "the environment is clean": set(os.environ) <= known,
     }

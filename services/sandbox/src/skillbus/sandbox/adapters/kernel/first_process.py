@@ -2,7 +2,7 @@
 
     rt_sigaction(SIGCHLD, {SIG_IGN}, NULL, 8)   the kernel reaps orphans by itself
     prctl(PR_SET_DUMPABLE, 0)                   no process of the sandbox can inspect it
-    write(1, …, 1)                              tells its agent that the sandbox is made
+    write(1, …, 1)                              signals to its agent that the sandbox is made
     read(0, …, 1)                               waits until the agent has ended
     exit_group(0)                               ends, and with it every process of the sandbox
 

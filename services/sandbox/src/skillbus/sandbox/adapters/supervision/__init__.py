@@ -1,1 +1,1 @@
-"""The host's side of a run, whatever engine isolates it: checks before it, its protocol, its output and outcome."""
+"""The host's side of a run, for every engine: checks before it, its protocol, its output and outcome."""

@@ -21,7 +21,7 @@ NODE_STDIN_MAX: Final = 1024 * 1024
 _HEADER_BYTES: Final = 5
 _SMALL: Final = 4096
 _LEFT_OUT_MAX: Final = 8
-"""Number of left-out artifacts whose reasons are kept; the agent may send thousands."""
+"""Reasons for left-out artifacts that are kept; the agent may send thousands."""
 _REASON_MAX: Final = 300
 _NO_DUMP: Final = 1
 """Core size limit in bytes. With 0, Linux still starts a host program that reads dumps from a pipe (`core_pattern` with

@@ -9,8 +9,8 @@ The rule for `argv`, unless the action's input schema says otherwise:
 - A value that starts with `-` is joined to a long flag (`--offset=-5`), so that no parser reads it as a flag.
 - An object, or a list in a list, is passed as JSON text.
 
-A schema can change this with extension keys: `x-positional` lists names whose values come first, in that order, before
-`_`; `x-flags` maps names to flags; `x-leading` lists names whose flags come before everything else; `x-nargs` in a
+A schema can change this with extension keys: `x-positional` lists names; their values come first, in that order, before
+`_`; `x-flags` maps names to flags; `x-leading` lists names; their flags come before everything else; `x-nargs` in a
 property passes its flag once, followed by all items of the list.
 """
 
@@ -41,7 +41,7 @@ class ArgumentLayout:
     leading: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     spread: frozenset[str] = frozenset()
-    """Names whose flag is followed by all items of a list."""
+    """Names with a flag that is followed by all items of a list."""
 
     @classmethod
     def from_schema(cls, schema: Mapping[str, Json] | None) -> "ArgumentLayout":

@@ -50,7 +50,7 @@ class RunLine(Protocol):
         """Handle that forwards the output, and cancels the run on request."""
 
     async def announce_start(self) -> None:
-        """Tell listeners that the run was accepted."""
+        """Inform listeners that the run was accepted."""
 
     async def announce_end(self, state: RunState) -> None:
         """Send listeners the remaining output and the final state."""

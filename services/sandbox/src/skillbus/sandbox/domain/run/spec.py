@@ -24,9 +24,9 @@ class IsolationLevel(StrEnum):
     FILTERED = "filtered"
     """Like full, but only the system call filter prevents nested user namespaces."""
     CONTAINER = "container"
-    """Like filtered, without a private /proc: for containers, whose /proc is masked."""
+    """Like filtered, without a private /proc: for containers, since their /proc is masked."""
     RUNSC = "runsc"
-    """gVisor: a kernel of its own answers system calls. Only if an operator chose it."""
+    """gVisor: a kernel in user space answers system calls. Only if an operator chose it."""
 
 
 ISOLATING: Final = (IsolationLevel.FULL, IsolationLevel.FILTERED, IsolationLevel.CONTAINER)

@@ -1,7 +1,11 @@
-"""Warm sandboxes: a process that is forked or started before the job is known. Never imported by the service."""
+"""Serves a run: takes the job, has it run, and reports its end. Never imported by the service.
+
+In a warm sandbox a process waits that was forked or started before the job is known.
+"""
 
 from __future__ import annotations
 
+import marshal
 import os
 import resource
 import socket
@@ -12,13 +16,6 @@ if TYPE_CHECKING:
     from skillbus.sandbox.adapters.inside import agent, agent_python, agent_sandbox
 else:
     agent, agent_python, agent_sandbox = (sys.modules[f"agent{part}"] for part in ("", "_python", "_sandbox"))
-
-
-def start_waiting(node: list[str]) -> WaitingFork | WaitingNode:
-    """Start a waiting Node, given its program and boot file, or a fork for Python and bash."""
-    if node:
-        return WaitingNode(*node)
-    return WaitingFork()
 
 
 class WaitingFork:
@@ -100,3 +97,30 @@ class WaitingNode:
         self.peer.sendall(b"".join(os.fsencode(word) + b"\0" for word in job["exec"][1:]))
         self.peer.close()
         return self.child
+
+
+def serve_run(warm: list[str] | None) -> agent_sandbox.SandboxJob:
+    """Serve one run. The agent exits in here; only the process of a Python script returns, with the job.
+
+    `warm` is the command of a Node to start before the job, or empty for a fork that becomes a Python or bash script.
+    """
+    own = os.pidfd_open(os.getpid())
+    waiting: WaitingFork | WaitingNode | None = None
+    if warm is not None:
+        waiting = WaitingNode(*warm) if warm else WaitingFork()
+    if waiting is None or waiting.child:
+        agent_sandbox.report_ready(own)
+    written, stdin = waiting.receive_job() if waiting is not None else agent_sandbox.receive_job()
+    job: agent_sandbox.SandboxJob = marshal.loads(written)  # noqa: S302 - from the host
+    child = agent_sandbox.fork_script(job) if waiting is None else waiting.run_script(job, stdin)
+    if child == 0:
+        agent_sandbox.become_script(job, stdin)
+        return job
+    if stdin is not None:
+        os.close(stdin)
+    report = agent.FrameBuffer()
+    report.add_frame(b"X", agent_sandbox.reap_script(child))
+    agent.Collector(job["artifacts"], job["artifacts_bytes"], report.add_frame).collect_files()
+    report.add_frame(b"E")
+    report.flush()
+    os._exit(0)

@@ -1,10 +1,11 @@
 """Checks of arguments and options against the contracts, before anything is sent."""
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Final, TypeVar
 
 import typer
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from skillbus.contracts.message import SkillName
 
@@ -52,6 +53,23 @@ def check_skill_name(name: str) -> str:
         return _SKILL_NAME.validate_python(name)
     except ValidationError:
         raise typer.BadParameter(f"{name!r} is not a skill name: a-z, 0-9 and single hyphens") from None
+
+
+def parse_args(text: str) -> dict[str, JsonValue]:
+    """Parse the value of --args.
+
+    Raises:
+        typer.BadParameter: It is not a JSON object.
+    """
+    try:
+        value = json.loads(text)
+        # Python accepts more than JSON: NaN, infinite numbers and lone surrogates.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint="--args") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter('not a JSON object like {"name": "value"}', param_hint="--args")
+    return value
 
 
 def build_request(kind: type[RequestT], fields: Mapping[str, object]) -> RequestT:

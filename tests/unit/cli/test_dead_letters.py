@@ -40,7 +40,7 @@ class FakeDeadLetters:
         number, _, action = request.url.path.removeprefix("/api/dead-letters").removeprefix("/").partition("/")
         if not number:
             wanted = request.url.params
-            later = [one for key, one in self.letters.items() if key > int(wanted["after"])]
+            later = [one for key, one in self.letters.items() if key > int(wanted.get("after", "0"))]
             page = later[: min(2, int(wanted["limit"]))]
             after = page[-1]["sequence"] if len(later) > len(page) else None
             return httpx.Response(200, json={"dead_letters": page, "total": len(self.letters), "next": after})

@@ -6,7 +6,6 @@ import pytest
 from rich.console import Console
 
 from skillbus.cli.client.connection import ApiConnection
-from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import SwitchNotBegunError
 from skillbus.cli.models.switch_follower import follow_switch
 from skillbus.cli.output import CommandOutput, open_output
@@ -242,7 +241,7 @@ async def test_a_change_that_does_not_begin_is_not_waited_for_for_ever(server: F
     transport = server.externals().transport
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
         with pytest.raises(SwitchNotBegunError, match="tools"):
-            await follow_switch(ModelsClient(ApiConnection(http)), open_output(as_json=True), "f-new", patience_s=0)
+            await follow_switch(ApiConnection(http), open_output(as_json=True), "f-new", patience_s=0)
 
 
 def test_an_index_is_switched_and_followed(skillbus: CommandLine, server: FakeModels) -> None:

@@ -22,13 +22,14 @@ _CONNECT_S: Final = 5.0
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 PageT = TypeVar("PageT", bound=BaseModel)
+RowT = TypeVar("RowT")
 
 
 class RequestParts(TypedDict, total=False):
     """Optional parts of a request."""
 
     params: QueryParams
-    json: JsonMembers
+    json: JsonMembers | None
     data: Mapping[str, str]
     files: Mapping[str, tuple[str, bytes | BinaryIO, str]]
     content: AsyncIterable[bytes]
@@ -74,35 +75,33 @@ class ApiConnection:
         response = await self.send(method, path, wait_s=wait_s, **parts)
         return parse_reply(reply, response.content, response)
 
-    async def list_pages(
+    async def list_rows(
         self,
         page_type: type[PageT],
         path: str,
         params: QueryParams,
-        describe: Callable[[PageT], tuple[int, str | int | None]],
+        read_page: Callable[[PageT], tuple[Sequence[RowT], str | int | None]],
         *,
         page_size: int,
         limit: int | None = None,
         cursor: str = "after",
-    ) -> list[PageT]:
-        """Return the pages of a list until `limit` rows are read or no page follows.
+    ) -> tuple[list[RowT], PageT]:
+        """Return the rows of a list, `limit` at most, and the last page.
 
-        `describe` returns the number of rows of a page and the position of the next page; `cursor` is the parameter
-        that takes this position.
+        `read_page` returns the rows of a page and the position of the next page; `cursor` is the parameter that takes
+        this position.
         """
-        pages: list[PageT] = []
+        rows: list[RowT] = []
         position: dict[str, str] = {}
-        rows = 0
         while True:
-            size = page_size if limit is None else min(page_size, limit - rows)
+            size = page_size if limit is None else min(page_size, limit - len(rows))
             query = {**params, "limit": str(size), **self.scope, **position}
             page = await self.request(page_type, "GET", path, params=query)
-            pages.append(page)
-            count, following = describe(page)
-            rows += count
+            more, following = read_page(page)
+            rows += more
             # A server that repeats a position must not keep this loop running.
-            if following is None or position == {cursor: str(following)} or (limit is not None and rows >= limit):
-                return pages
+            if following is None or position == {cursor: str(following)} or (limit is not None and len(rows) >= limit):
+                return rows, page
             position = {cursor: str(following)}
 
     @asynccontextmanager

@@ -1,6 +1,7 @@
 """Steps of the demo: what a new user would do, through the HTTP API."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,17 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from skillbus.cli.client.knowledge import KnowledgeClient
-from skillbus.cli.client.runs import RunOrder, RunsClient
-from skillbus.cli.client.skills import SkillsClient
-from skillbus.cli.client.tools import ToolsClient
+from skillbus.cli.client.http_api import KNOWLEDGE, TOOLS
 from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
 from skillbus.cli.knowledge.importer import import_files, list_markdown_files
 from skillbus.cli.knowledge.view import format_context, render_short_hits
 from skillbus.cli.output import CommandOutput, clean_text
-from skillbus.cli.skills.commands import install_all, render_results
+from skillbus.cli.runs.commands import request_run
+from skillbus.cli.skills.commands import install_all, render_results, request_skills
 from skillbus.cli.tools.view import render_hits
-from skillbus.contracts.retriever.knowledge_search import BuildContext, SearchKnowledge
+from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import ToolsFound
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 
@@ -127,7 +126,7 @@ class Demo:
     async def _install_skills(self) -> frozenset[str]:
         with self.record.begin_step("install") as step:
             with self.output.show_progress("Installing", len(self.skills)) as begin_item:
-                results = await install_all(SkillsClient(self.connection), self.skills, begin_item)
+                results = await install_all(self.connection, self.skills, begin_item)
             step.facts["results"] = [result.document() for result in results]
             self._print_title(f"{len(results)} skills from {self.skills[0].parent}")
             self.output.print_text(render_results(results))
@@ -137,13 +136,14 @@ class Demo:
             return frozenset(result.installed.name for result in results if result.installed is not None)
 
     async def _wait_until_indexed(self, names: frozenset[str]) -> None:
-        client = SkillsClient(self.connection)
         with self.record.begin_step("index") as step:
             waiting = names
             try:
                 async with asyncio.timeout(_INDEXED_WITHIN_S):
-                    while waiting := names - {it.name for it in await client.list_skills() if it.indexed}:  # noqa: ASYNC110 (see _POLL_S)
-                        await asyncio.sleep(_POLL_S)
+                    while waiting:
+                        skills = await request_skills(self.connection, {})
+                        waiting = names - {skill.name for skill in skills if skill.indexed}
+                        await asyncio.sleep(_POLL_S if waiting else 0)
             except TimeoutError as error:
                 late = ", ".join(sorted(waiting))
                 raise DemoFailedError(f"not indexed within {_INDEXED_WITHIN_S:g} s: {late}") from error
@@ -152,7 +152,8 @@ class Demo:
 
     async def _search_tools(self, name: str, query: str) -> ToolsFound:
         with self.record.begin_step(name) as step:
-            found = await ToolsClient(self.connection).search_tools(query, limit=5)
+            body = {"query": query, "limit": 5}
+            found = await self.connection.request(ToolsFound, "POST", f"{TOOLS}/search", json=body)
             step.facts.update(query=query, **found.model_dump(mode="json"))
             self._print_title(f"Search: {query}")
             self.output.print_text(render_hits(found, explain=False))
@@ -169,11 +170,11 @@ class Demo:
             file = SAMPLES[name]
             path = self.samples / file
             try:
-                order = RunOrder(name, args={"file": file}, files={file: path.read_bytes()})
+                content = b64encode(path.read_bytes()).decode()
             except OSError as error:
                 detail = f"{path}: {error.strerror or error}"
                 raise DemoFailedError(detail, "It belongs next to the folder of the skills.") from error
-            reply = await RunsClient(self.connection).run_skill(order)
+            reply = await request_run(self.connection, name, {"args": {"file": file}, "files": {file: content}})
             step.facts.update(name=name, **reply.model_dump(mode="json", exclude={"artifacts"}))
             duration = f"{reply.duration_ms:.0f} ms"
             self._print_title(f"Run: {name} on {file}, in {duration}, isolation: {reply.isolation}")
@@ -190,7 +191,7 @@ class Demo:
                     f"{self.knowledge} is not a folder", "It belongs next to the folder of the skills."
                 )
             files = list_markdown_files(self.knowledge) or ()
-            report = await import_files(self.output, KnowledgeClient(self.connection, ACTOR), files, {})
+            report = await import_files(self.output, self.connection, files, {}, ACTOR)
             step.facts.update(report.model_dump(mode="json"))
             if report.results:
                 raise DemoFailedError("\n  ".join(f"{it.file}: {it.error}" for it in report.results))
@@ -200,9 +201,8 @@ class Demo:
     async def _search_knowledge(self) -> None:
         with self.record.begin_step("search_knowledge") as step:
             request = SearchKnowledge(query=KNOWLEDGE_QUERY, scope=SCOPE, top_k=3, record_use=False)
-            found = await KnowledgeClient(self.connection).search_items(
-                request.model_dump(mode="json", exclude_unset=True)
-            )
+            body = request.model_dump(mode="json", exclude_unset=True)
+            found = await self.connection.request(KnowledgeFound, "POST", f"{KNOWLEDGE}/search", json=body)
             step.facts.update(query=KNOWLEDGE_QUERY, scope=SCOPE, **found.model_dump(mode="json"))
             self._print_title(f"Knowledge: {KNOWLEDGE_QUERY} (scope {SCOPE})")
             self.output.print_text(render_short_hits(found))
@@ -212,9 +212,8 @@ class Demo:
     async def _build_context(self) -> None:
         with self.record.begin_step("build_context") as step:
             request = BuildContext(query=KNOWLEDGE_QUERY, scope=SCOPE, budget_tokens=BUDGET_TOKENS, record_use=False)
-            built = await KnowledgeClient(self.connection).build_context(
-                request.model_dump(mode="json", exclude_unset=True)
-            )
+            body = request.model_dump(mode="json", exclude_unset=True)
+            built = await self.connection.request(ContextBuilt, "POST", f"{KNOWLEDGE}/context", json=body)
             step.facts.update(built.model_dump(mode="json"))
             self._print_title(f"The same as a context for a model: {format_context(built)}")
             self.output.print_text(Text(clean_text(built.text)))

@@ -1,18 +1,39 @@
 """`skillbus knowledge`: items, versions, reviews, usage and projects. Writing and searching have their own modules."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.client.http_api import KNOWLEDGE, join_path
 from skillbus.cli.errors import NotReviewedError
 from skillbus.cli.knowledge import view
-from skillbus.cli.knowledge.options import AllTags, AnyTags, By, Expect, Id, Reason, Statuses, Types, Version
+from skillbus.cli.knowledge.options import (
+    AllTags,
+    AnyTags,
+    By,
+    Expect,
+    Id,
+    Reason,
+    Statuses,
+    Types,
+    Version,
+    build_headers,
+)
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line, clean_text
 from skillbus.cli.session import Session, remote_command
-from skillbus.contracts.learner.usage import GetKnowledgeStats
-from skillbus.contracts.learner.versions import ReviewAction, ReviewKnowledge
+from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeWritten
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.projects import KnowledgeProject
+from skillbus.contracts.learner.usage import GetKnowledgeStats, ItemUsage, KnowledgeStats
+from skillbus.contracts.learner.versions import (
+    KnowledgeDiffed,
+    KnowledgeReviewed,
+    KnowledgeVersionsListed,
+    ReviewAction,
+    ReviewKnowledge,
+)
+from skillbus.contracts.message import DEFAULT_PROJECT
 
 ExactScope = Annotated[
     str | None, typer.Option("--scope", help='Only items of exactly this scope; "" for general items.')
@@ -38,6 +59,8 @@ ReportLimit = Annotated[int, typer.Option("--limit", help="Largest number of ite
 Parent = Annotated[str | None, typer.Option("--parent", help="Also find the items of this project.")]
 NoParent = Annotated[bool, typer.Option("--no-parent", help="Find only own items.")]
 
+_PAGE_SIZE: Final = 200
+
 
 @remote_command("skillbus knowledge list --type business_rule --status pending")
 async def list_items(  # noqa: PLR0913 (one parameter for each option)
@@ -58,9 +81,11 @@ async def list_items(  # noqa: PLR0913 (one parameter for each option)
     many = {"type": types, "status": statuses, "tags": tags, "all_tags": all_tags}
     filters: dict[str, str | list[str]] = {name: value for name, value in single.items() if value is not None}
     filters |= {name: list(map(str, values)) for name, values in many.items() if values}
-    found, total = await KnowledgeClient(session.connection).list_items(filters, limit)
-    document = {"items": [item.model_dump(mode="json") for item in found], "total": total}
-    session.output.show_result(document, lambda: view.render_items(found, total, session.output.out.width))
+    found, page = await session.connection.list_rows(
+        KnowledgeListed, KNOWLEDGE, filters, lambda page: (page.items, page.next), page_size=_PAGE_SIZE, limit=limit
+    )
+    document = {"items": [item.model_dump(mode="json") for item in found], "total": page.total}
+    session.output.show_result(document, lambda: view.render_items(found, page.total, session.output.out.width))
 
 
 @remote_command("skillbus knowledge show live-headers --version 2")
@@ -72,13 +97,14 @@ async def show_item(
         raise typer.BadParameter("give --version or --as-of, not both", param_hint="--as-of")
     if markdown and session.output.as_json:
         raise typer.BadParameter("give --markdown or --json, not both", param_hint="--markdown")
-    client = KnowledgeClient(session.connection)
-    at = ({"version": str(version)} if version is not None else {}) | ({"as_of": as_of} if as_of else {})
+    path, params = join_path(KNOWLEDGE, item), session.connection.scope
+    params |= ({"version": str(version)} if version is not None else {}) | ({"as_of": as_of} if as_of else {})
     if markdown:
-        text = await client.get_markdown(item, at)
+        response = await session.connection.send("GET", path, params=params, headers={"Accept": "text/markdown"})
+        text = response.content.decode("utf-8", errors="replace")
         session.output.write_text(clean_text(text) if session.output.out.is_terminal else text)
         return
-    found = await client.get_item(item, at)
+    found = await session.connection.request(KnowledgeItem, "GET", path, params=params)
     session.output.show_result(found, lambda: view.render_item(found))
 
 
@@ -88,7 +114,10 @@ async def archive_item(session: Session, item: Id, reason: Reason = None, expect
 
     It is kept with its history, and `skillbus knowledge restore` brings it back.
     """
-    await KnowledgeClient(session.connection, by).archive_item(item, expect, reason)
+    params = session.connection.scope | ({"reason": reason} if reason else {})
+    await session.connection.send(
+        "DELETE", join_path(KNOWLEDGE, item), params=params, headers=build_headers(by, expect)
+    )
     session.output.show_result({"id": item, "outcome": "archived"}, lambda: clean_line(f"{item}: archived"))
 
 
@@ -99,7 +128,10 @@ async def restore_item(
     """Restore an archived item; with --version, write the state of that version as a new version."""
     body: dict[str, object] = {"version": version} if version is not None else {}
     body |= {"reason": reason} if reason else {}
-    written = await KnowledgeClient(session.connection, by).restore_item(item, body, expect)
+    path, params, headers = join_path(KNOWLEDGE, item, "restore"), session.connection.scope, build_headers(by, expect)
+    written = await session.connection.request(
+        KnowledgeWritten, "POST", path, params=params, json=body, headers=headers
+    )
     session.output.show_result(written, lambda: view.format_written(written))
 
 
@@ -109,15 +141,24 @@ async def list_versions(session: Session, item: Id, limit: Limit = 50) -> None:
 
     --json has the content of each version.
     """
-    found, total = await KnowledgeClient(session.connection).list_versions(item, limit)
-    document = {"id": item, "versions": [it.model_dump(mode="json") for it in found], "total": total}
-    session.output.show_result(document, lambda: view.render_versions(found, total))
+    found, page = await session.connection.list_rows(
+        KnowledgeVersionsListed,
+        join_path(KNOWLEDGE, item, "history"),
+        {},
+        lambda page: (page.versions, page.next),
+        page_size=_PAGE_SIZE,
+        limit=limit,
+        cursor="before",
+    )
+    document = {"id": item, "versions": [it.model_dump(mode="json") for it in found], "total": page.total}
+    session.output.show_result(document, lambda: view.render_versions(found, page.total))
 
 
 @remote_command("skillbus knowledge diff live-headers 1 2")
 async def compare_versions(session: Session, item: Id, from_version: From, to_version: To) -> None:
     """Show the differences between two versions of an item, in texts word by word."""
-    found = await KnowledgeClient(session.connection).compare_versions(item, from_version, to_version)
+    params = {"from": str(from_version), "to": str(to_version)} | session.connection.scope
+    found = await session.connection.request(KnowledgeDiffed, "GET", join_path(KNOWLEDGE, item, "diff"), params=params)
     out = session.output.out
     coloured = out.is_terminal and not out.no_color
     session.output.show_result(found, lambda: view.render_diff(found, coloured=coloured))
@@ -130,8 +171,10 @@ async def review_items(session: Session, action: Decision, items: Ids, reason: R
     Exits with 1 if any could not be reviewed; the others are.
     """
     fields = {"ids": list(dict.fromkeys(items)), "action": action, "reason": reason}
-    body = build_request(ReviewKnowledge, fields).model_dump(mode="json", exclude_unset=True)
-    found = await KnowledgeClient(session.connection, by).review_items(body)
+    request = build_request(ReviewKnowledge, fields)
+    body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
+    path, headers = f"{KNOWLEDGE}/review", build_headers(by)
+    found = await session.connection.request(KnowledgeReviewed, "POST", path, json=body, headers=headers)
     session.output.show_result(found, lambda: view.render_reviewed(found))
     if found.failed:
         advice = "`skillbus knowledge list --status pending` shows the pending items."
@@ -154,14 +197,16 @@ async def rate_item(
     """
     texts = {"query": query, "comment": comment, "request_id": request}
     body: dict[str, object] = {"helpful": helpful} | {name: value for name, value in texts.items() if value}
-    found = await KnowledgeClient(session.connection, by).send_feedback(item, body)
+    path, params, headers = join_path(KNOWLEDGE, item, "feedback"), session.connection.scope, build_headers(by)
+    found = await session.connection.request(ItemUsage, "POST", path, params=params, json=body, headers=headers)
     session.output.show_result(found, lambda: view.render_usage(found))
 
 
 @remote_command("skillbus knowledge usage live-headers")
 async def show_usage(session: Session, item: Id) -> None:
     """Show how often an item is shown and applied, and how it is rated."""
-    found = await KnowledgeClient(session.connection).get_usage(item)
+    path, params = join_path(KNOWLEDGE, item, "usage"), session.connection.scope
+    found = await session.connection.request(ItemUsage, "GET", path, params=params)
     session.output.show_result(found, lambda: view.render_usage(found))
 
 
@@ -169,8 +214,8 @@ async def show_usage(session: Session, item: Id) -> None:
 async def show_stats(session: Session, stale_after: StaleAfter = 90, limit: ReportLimit = 20) -> None:
     """Show counts of the knowledge base, its most used, unused and stale items, and queries without hits."""
     asked = build_request(GetKnowledgeStats, {"stale_after_days": stale_after, "limit": limit})
-    params = {"stale_after_days": str(asked.stale_after_days), "limit": str(asked.limit)}
-    found = await KnowledgeClient(session.connection).get_stats(params)
+    params = {"stale_after_days": str(asked.stale_after_days), "limit": str(asked.limit)} | session.connection.scope
+    found = await session.connection.request(KnowledgeStats, "GET", f"{KNOWLEDGE}/stats", params=params)
     session.output.show_result(found, lambda: view.render_stats(found))
 
 
@@ -179,6 +224,10 @@ async def manage_parents(session: Session, parent: Parent = None, no_parent: NoP
     """Show the projects whose items the --project inherits, or set its parent."""
     if parent is not None and no_parent:
         raise typer.BadParameter("give --parent or --no-parent, not both", param_hint="--no-parent")
-    client = KnowledgeClient(session.connection, by)
-    found = await (client.set_parent(parent) if parent is not None or no_parent else client.get_parents())
+    path = join_path(KNOWLEDGE, "projects", session.connection.project or DEFAULT_PROJECT)
+    if parent is not None or no_parent:
+        body, headers = {"parent": parent}, build_headers(by)
+        found = await session.connection.request(KnowledgeProject, "PUT", path, json=body, headers=headers)
+    else:
+        found = await session.connection.request(KnowledgeProject, "GET", path)
     session.output.show_result(found, lambda: view.format_project(found))

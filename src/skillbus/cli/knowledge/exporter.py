@@ -1,13 +1,13 @@
 """`skillbus export knowledge`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
-from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.client.http_api import KNOWLEDGE, parse_reply
 from skillbus.cli.errors import LocalFileError
 from skillbus.cli.input_files import STDIN
 from skillbus.cli.knowledge.importer import MARKDOWN_SUFFIX
@@ -17,10 +17,17 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.gateway.domain.knowledge_markdown import format_markdown
 
+if TYPE_CHECKING:
+    import httpx
+
+    from skillbus.cli.client.connection import ApiConnection
+
 Place = Annotated[
     str,
     typer.Argument(metavar="FILE|DIR", help="File for one line an item, folder (or NAME/) for one .md file an item."),
 ]
+
+_SILENCE_S: Final = 60.0
 
 
 @remote_command("skillbus export knowledge backup.ndjson")
@@ -30,13 +37,12 @@ async def export_knowledge(session: Session, place: Place, types: Types = None, 
     A line has all fields of an item; a Markdown file has its content, and the other fields in front matter. A file is
     replaced when it is complete; - is stdout.
     """
-    client = KnowledgeClient(session.connection)
     many = {"type": types, "status": statuses}
     filters = {name: list(map(str, values)) for name, values in many.items() if values}
     if place == STDIN:
         if session.output.as_json:
             raise typer.BadParameter("leave out --json, or give a file: the items are printed", param_hint="-")
-        async with client.export_items(filters) as lines:
+        async with _open_export(session.connection, filters) as lines:
             async for line in lines:
                 session.output.write_text(f"{line}\n")
         return
@@ -46,19 +52,17 @@ async def export_knowledge(session: Session, place: Place, types: Types = None, 
         reason = "Markdown has no status, so an import would make the items active: give a file of lines"
         raise typer.BadParameter(reason, param_hint="--status")
     try:
-        count = await (_export_folder if is_folder else _export_file)(session, client, path, filters)
+        count = await (_export_folder if is_folder else _export_file)(session, path, filters)
     except OSError as error:
         raise LocalFileError.from_os_error(path, error, "Give another place.") from error
     document: dict[str, object] = {"path": place, "items": count}
     session.output.show_result(document, lambda: clean_line(f"{count} items saved in {place}"))
 
 
-async def _export_file(
-    session: Session, client: KnowledgeClient, path: Path, filters: Mapping[str, Sequence[str]]
-) -> int:
+async def _export_file(session: Session, path: Path, filters: Mapping[str, Sequence[str]]) -> int:
     count = 0
     with _replace_file(path) as file, session.output.show_transfer(path.name, None) as add_done:
-        async with client.export_items(filters) as lines:
+        async with _open_export(session.connection, filters) as lines:
             async for line in lines:
                 file.write(f"{line}\n")
                 add_done(len(line))
@@ -66,14 +70,12 @@ async def _export_file(
     return count
 
 
-async def _export_folder(
-    session: Session, client: KnowledgeClient, folder: Path, filters: Mapping[str, Sequence[str]]
-) -> int:
+async def _export_folder(session: Session, folder: Path, filters: Mapping[str, Sequence[str]]) -> int:
     """Write one file for each item, named by its id: the contract allows only ids that are file names."""
     folder.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
     with session.output.show_transfer(folder.name, None) as add_done:
-        async with client.export_items(filters) as lines:
+        async with _open_export(session.connection, filters) as lines:
             async for line in lines:
                 item = KnowledgeItem.model_validate_json(line)
                 name = f"{item.id}{MARKDOWN_SUFFIX}"
@@ -86,6 +88,29 @@ async def _export_folder(
             f"{folder} has {len(others)} other {MARKDOWN_SUFFIX} files; an import would read them too."
         )
     return len(names)
+
+
+@asynccontextmanager
+async def _open_export(
+    connection: "ApiConnection", filters: Mapping[str, Sequence[str]]
+) -> AsyncIterator[AsyncIterator[str]]:
+    """Open the export: one JSON line for each item, as they arrive. A lost connection raises `NoAnswerError`."""
+    params = {**filters, **connection.scope}
+    async with connection.stream("GET", f"{KNOWLEDGE}/export", params=params, silence_s=_SILENCE_S) as response:
+        yield _iterate_items(response)
+
+
+async def _iterate_items(response: "httpx.Response") -> AsyncIterator[str]:
+    r"""Yield checked lines. Only `\n` ends a line of NDJSON: the texts may hold other line separators."""
+    rest = ""
+    async for chunk in response.aiter_text():
+        *lines, rest = (rest + chunk).split("\n")
+        for line in lines:
+            parse_reply(KnowledgeItem, line, response)
+            yield line
+    if rest:
+        parse_reply(KnowledgeItem, rest, response)
+        yield rest
 
 
 @contextmanager

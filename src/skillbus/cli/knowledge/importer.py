@@ -4,21 +4,25 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.client.http_api import NDJSON
 from skillbus.cli.errors import LocalFileError, NotImportedError
 from skillbus.cli.input_files import STDIN, upload_lines
 from skillbus.cli.knowledge.options import By, Reason
+from skillbus.cli.knowledge.write_commands import upload_knowledge
 from skillbus.cli.output import CommandOutput
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
 from skillbus.gateway.domain.knowledge_markdown import parse_markdown
+
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import ApiConnection
 
 Place = Annotated[
     str,
@@ -69,18 +73,18 @@ async def import_knowledge(
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value} | ({"dry_run": "true"} if dry_run else {})
     given |= {"wait": "indexed"} if wait else {}
-    client = KnowledgeClient(session.connection, by)
     files = list_markdown_files(Path(place)) if place != STDIN else None
     report: KnowledgeImported
     if files is None:
 
         async def send(part: AsyncIterator[bytes], first_line: int) -> KnowledgeImported:
-            return await client.import_items(part, {**given, "first_line": str(first_line)})
+            params = {"only": "problems", **given, "first_line": str(first_line)}
+            return await upload_knowledge(session.connection, part, NDJSON, params, by)
 
         report = _merge_reports(await upload_lines(session.output, place, _EXAMPLE, send))
         problems = [(str(it.line), *_describe_problem(it)) for it in report.results]
     else:
-        report = files_report = await import_files(session.output, client, files, given)
+        report = files_report = await import_files(session.output, session.connection, files, given, by)
         problems = [(it.file, *_describe_problem(it)) for it in files_report.results]
     later = f"; the index still lacks {report.unindexed} of them" if report.unindexed else ""
     summary = f"{report.total} items{', nothing was written' if report.dry_run else ''}{later}"
@@ -110,7 +114,7 @@ def list_markdown_files(place: Path) -> tuple[Path, ...] | None:
 
 
 async def import_files(
-    output: CommandOutput, client: KnowledgeClient, files: Sequence[Path], params: Mapping[str, str]
+    output: CommandOutput, connection: "ApiConnection", files: Sequence[Path], params: Mapping[str, str], by: str | None
 ) -> KnowledgeFilesImported:
     """Import the item of each file. If two files have the same id, the later one wins.
 
@@ -126,7 +130,8 @@ async def import_files(
             counts = {KnowledgePutOutcome.REJECTED: len(rejected)}
             reports.append(KnowledgeImported(total=len(rejected), counts=counts, indexed=True))
             if lines:
-                reports.append(await client.import_items(_stream_lines(lines.values()), params))
+                part, wanted = _stream_lines(lines.values()), {"only": "problems", **params}
+                reports.append(await upload_knowledge(connection, part, NDJSON, wanted, by))
                 paths = list(lines)
                 for it in reports[-1].results:
                     named = {**it.model_dump(), "line": 1, "file": str(paths[it.line - 1])}

@@ -36,6 +36,12 @@ Expect = Annotated[
 Version = Annotated[int | None, typer.Option("--version", min=1, help="Version of the item.")]
 
 
+def build_headers(by: str | None, expected: int | None = None) -> dict[bytes, bytes]:
+    """Build the headers that name the actor and the expected version; bytes, because an actor may be in UTF-8."""
+    headers = {b"Skillbus-Actor": by.encode()} if by else {}
+    return headers | ({b"If-Match": f'"{expected}"'.encode()} if expected is not None else {})
+
+
 def build_filter(
     types: list[KnowledgeType] | None,
     tags: list[str] | None,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.client.http_api import KNOWLEDGE
 from skillbus.cli.knowledge.options import (
     AllTags,
     AnyTags,
@@ -21,7 +21,7 @@ from skillbus.cli.knowledge.view import format_context, render_knowledge_hits
 from skillbus.cli.options import ThresholdOption, build_request
 from skillbus.cli.output import clean_text
 from skillbus.cli.session import Session, remote_command
-from skillbus.contracts.retriever.knowledge_search import BuildContext, SearchKnowledge
+from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 
 Query = Annotated[str, typer.Argument(help="What you need to know, in any language.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Largest number of hits.")]
@@ -60,8 +60,9 @@ async def search_items(  # noqa: PLR0913 (one parameter for each option)
     fields = build_filter(types, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "top_k": limit, "threshold": threshold, "scene": scene}
     fields |= {"feedback": None if feedback else False, "record_use": None if record else False}
-    body = build_request(SearchKnowledge, fields | {"explain": explain or None})
-    found = await KnowledgeClient(session.connection).search_items(body.model_dump(mode="json", exclude_unset=True))
+    request = build_request(SearchKnowledge, fields | {"explain": explain or None})
+    body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
+    found = await session.connection.request(KnowledgeFound, "POST", f"{KNOWLEDGE}/search", json=body)
     # In a pipe each hit is one line.
     out = session.output.out
     on_lines = not out.is_terminal
@@ -97,8 +98,9 @@ async def build_context(  # noqa: PLR0913 (one parameter for each option)
     fields = build_filter(types, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "budget_tokens": budget, "tokenizer": tokenizer, "candidates": candidates, "use": use}
     fields |= {"threshold": threshold, "scene": scene, "record_use": None if record else False}
-    body = build_request(BuildContext, fields).model_dump(mode="json", exclude_unset=True)
-    built = await KnowledgeClient(session.connection).build_context(body)
+    request = build_request(BuildContext, fields)
+    body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
+    built = await session.connection.request(ContextBuilt, "POST", f"{KNOWLEDGE}/context", json=body)
     if session.output.as_json:
         session.output.show_result(built, str)
         return

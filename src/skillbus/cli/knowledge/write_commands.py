@@ -1,20 +1,25 @@
 """`skillbus knowledge add` and `skillbus knowledge update`."""
 
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.client.http_api import IMPORT_S, KNOWLEDGE, join_path
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import decode_text, read_input
-from skillbus.cli.knowledge.options import By, Expect, Id, Reason
+from skillbus.cli.knowledge.options import By, Expect, Id, Reason, build_headers
 from skillbus.cli.knowledge.view import format_written
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
 from skillbus.contracts.learner.items import CreateKnowledge, KnowledgeChanges, KnowledgeWritten
-from skillbus.contracts.learner.knowledge import KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import ApiConnection
+    from skillbus.contracts.http import KnowledgeImported
 
 
 class ClearableField(StrEnum):
@@ -94,9 +99,8 @@ async def add_item(  # noqa: PLR0913 (one parameter for each option)
             raise typer.BadParameter(_NEEDED, param_hint="FILE")
         fields |= {"source": source, "reason": reason, "status": "pending" if pending else None}
         item = build_request(CreateKnowledge, fields)
-        written = await KnowledgeClient(session.connection, by).create_item(
-            item.model_dump(mode="json", exclude_unset=True)
-        )
+        body, headers = item.model_dump(mode="json", exclude_unset=True) | session.connection.scope, build_headers(by)
+        written = await session.connection.request(KnowledgeWritten, "POST", KNOWLEDGE, json=body, headers=headers)
     session.output.show_result(written, lambda: format_written(written))
 
 
@@ -139,7 +143,8 @@ async def update_item(  # noqa: PLR0913 (one parameter for each option)
         raise typer.BadParameter("give what to change, such as --content", param_hint="ID")
     changes = build_request(KnowledgeChanges, fields | {"reason": reason})
     body = changes.model_dump(mode="json", exclude_unset=True) | dict.fromkeys(cleared)
-    written = await KnowledgeClient(session.connection, by).update_item(item, body, expect)
+    path, params, headers = join_path(KNOWLEDGE, item), session.connection.scope, build_headers(by, expect)
+    written = await session.connection.request(KnowledgeWritten, "PUT", path, params=params, json=body, headers=headers)
     session.output.show_result(written, lambda: format_written(written))
 
 
@@ -153,14 +158,39 @@ async def _add_file(
     """
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value}
-    report = await KnowledgeClient(session.connection, by).import_markdown(read_input(file), given)
+
+    async def stream_file() -> AsyncIterator[bytes]:
+        yield read_input(file)
+
+    report = await upload_knowledge(session.connection, stream_file(), b"text/markdown", given, by)
     (result,) = report.results
     if result.id is None or result.outcome is KnowledgePutOutcome.REJECTED:
         raise NotImportedError(result.error or "the item was rejected", "Correct the file and add it again.")
-    version = {"version": str(result.version)} if result.version is not None else {}
-    item = await KnowledgeClient(session.connection).get_item(result.id, version)
+    path, version = join_path(KNOWLEDGE, result.id), {} if result.version is None else {"version": str(result.version)}
+    item = await session.connection.request(KnowledgeItem, "GET", path, params=version | session.connection.scope)
     is_repeated = result.outcome is KnowledgePutOutcome.UNCHANGED
     return KnowledgeWritten(item=item, indexed=report.indexed, repeated=is_repeated)
+
+
+async def upload_knowledge(
+    connection: "ApiConnection",
+    body: AsyncIterable[bytes],
+    media_type: bytes,
+    params: Mapping[str, str],
+    by: str | None,
+) -> "KnowledgeImported":
+    """Import NDJSON, a JSON array, or one item in Markdown. `by` is the actor, for history and audit."""
+    from skillbus.contracts.http import KnowledgeImported  # noqa: PLC0415 (slow to import, and only needed here)
+
+    return await connection.request(
+        KnowledgeImported,
+        "POST",
+        f"{KNOWLEDGE}/import",
+        params={**params, **connection.scope},
+        content=body,
+        headers={b"Content-Type": media_type, **build_headers(by)},
+        wait_s=IMPORT_S,
+    )
 
 
 def _collect_texts(

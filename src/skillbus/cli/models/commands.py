@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from skillbus.cli.client.models import ModelsClient
+from skillbus.cli.client.http_api import INDEXES, MODELS, join_path
 from skillbus.cli.models.switch_follower import follow_switch, is_running
 from skillbus.cli.models.view import render_indexes, render_models
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
-from skillbus.contracts.embedder.registry import CreateModel, LocalRuntime, UpdateModel
+from skillbus.contracts.embedder.registry import CreateModel, LocalRuntime, ModelRecord, ModelsListed, UpdateModel
+from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
 ModelName = Annotated[str, typer.Argument(help="Id or name of the model, or PROVIDER/NAME.")]
 DefaultName = Annotated[str | None, typer.Argument(help="New default: id, name, or PROVIDER/NAME.", show_default=False)]
@@ -46,7 +47,7 @@ FollowSwitch = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait u
 @remote_command("skillbus models list", has_project=False)
 async def list_models(session: Session) -> None:
     """List the embedding models: the default first, then by priority."""
-    listed = await ModelsClient(session.connection).list_models()
+    listed = await session.connection.request(ModelsListed, "GET", MODELS)
     session.output.show_result(listed, lambda: render_models(listed.models))
 
 
@@ -72,7 +73,8 @@ async def add_model(  # noqa: PLR0913 (one parameter for each option)
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
     fields |= {"query_prefix": query_prefix, "document_prefix": document_prefix, "runtime": runtime, "path": path}
     request = build_request(CreateModel, fields | {"is_default": default or None})
-    added = await ModelsClient(session.connection).add_model(request)
+    body = request.model_dump(mode="json", exclude_unset=True)
+    added = await session.connection.request(ModelRecord, "POST", MODELS, json=body)
     session.output.show_result(added, lambda: render_models((added,)))
 
 
@@ -98,8 +100,15 @@ async def update_model(  # noqa: PLR0913 (one parameter for each option)
     fields: dict[str, object] = {"id": model, "dimensions": dimensions, "priority": priority, "enabled": enabled}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
     fields |= {"query_prefix": query_prefix, "document_prefix": document_prefix, "path": path}
-    updated = await ModelsClient(session.connection).update_model(build_request(UpdateModel, fields))
+    updated = await _update_model(session, build_request(UpdateModel, fields))
     session.output.show_result(updated, lambda: render_models((updated,)))
+
+
+async def _update_model(session: Session, changes: UpdateModel) -> ModelRecord:
+    """Change the fields of a model that are set."""
+    body = changes.model_dump(mode="json", exclude_unset=True, exclude={"id"})
+    path = join_path(MODELS, *changes.id.split("/"))
+    return await session.connection.request(ModelRecord, "PATCH", path, json=body)
 
 
 @remote_command("skillbus models remove text-embedding-3-small --yes", has_project=False)
@@ -107,7 +116,7 @@ async def remove_model(session: Session, model: ModelName, yes: YesOption = Fals
     """Remove a model that is not the default."""
     if not yes:
         session.confirm_removal([model])
-    await ModelsClient(session.connection).remove_model(model)
+    await session.connection.send("DELETE", join_path(MODELS, *model.split("/")))
     session.output.show_result({"name": model, "outcome": "removed"}, lambda: f"{clean_line(model)}: removed")
 
 
@@ -118,18 +127,17 @@ async def choose_default(session: Session, model: DefaultName = None, follow: Fo
     A new default switches every index to its vectors. Searches work during the switch, and the command waits for its
     end. Ctrl-C ends the waiting, not the switch.
     """
-    client = ModelsClient(session.connection)
     if model is None:
-        current = await client.get_default_model()
+        current = await session.connection.request(ModelRecord, "GET", f"{MODELS}/default")
         session.output.show_result(current, lambda: render_models((current,)))
         return
-    chosen = await client.update_model(build_request(UpdateModel, {"id": model, "is_default": True}))
+    chosen = await _update_model(session, build_request(UpdateModel, {"id": model, "is_default": True}))
     session.output.print_text(clean_line(f"{chosen.name} of {chosen.provider} is the default model."))
     document: dict[str, object] = {"model": chosen.model_dump(mode="json")}
     if not follow or chosen.fingerprint is None:
         session.output.show_result(document, lambda: "`skillbus index status` shows the progress.")
         return
-    states = await follow_switch(client, session.output, chosen.fingerprint)
+    states = await follow_switch(session.connection, session.output, chosen.fingerprint)
     document["indexes"] = [state.model_dump(mode="json") for state in states]
     session.output.show_result(document, lambda: render_indexes(states))
 
@@ -154,7 +162,7 @@ async def calibrate_model(
 @remote_command("skillbus index status", has_project=False)
 async def show_indexes(session: Session) -> None:
     """Show the model of each index, and the progress of its last switch to another model."""
-    listed = await ModelsClient(session.connection).list_indexes()
+    listed = await session.connection.request(IndexesListed, "GET", INDEXES)
     session.output.show_result(listed, lambda: render_indexes(listed.indexes))
 
 
@@ -164,16 +172,15 @@ async def switch_index(session: Session, index: Alias = "tools", follow: FollowS
 
     Searches work during the switch. Ctrl-C ends the waiting, not the switch.
     """
-    client = ModelsClient(session.connection)
-    state = await client.switch_index(index)
+    state = await session.connection.request(IndexState, "POST", join_path(INDEXES, index, "switch"))
     if follow and state.switch is not None and is_running(state.switch):
         target = state.switch.target.fingerprint
-        (state,) = await follow_switch(client, session.output, target, only=state.alias)
+        (state,) = await follow_switch(session.connection, session.output, target, only=state.alias)
     session.output.show_result(state, lambda: render_indexes((state,)))
 
 
 @remote_command("skillbus index rollback tools", has_project=False)
 async def roll_back_index(session: Session, index: Alias = "tools") -> None:
     """Undo the last switch of an index, or cancel one that is running."""
-    state = await ModelsClient(session.connection).roll_back_index(index)
+    state = await session.connection.request(IndexState, "POST", join_path(INDEXES, index, "rollback"))
     session.output.show_result(state, lambda: render_indexes((state,)))

@@ -4,13 +4,20 @@ from typing import Annotated
 
 import typer
 
-from skillbus.cli.client.models import ModelsClient
+from skillbus.cli.client.http_api import PROVIDERS, join_path
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.models.view import render_providers
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
-from skillbus.contracts.embedder.registry import CreateProvider, ProviderKind, UpdateProvider
+from skillbus.contracts.embedder.registry import (
+    CreateProvider,
+    ProviderKind,
+    ProviderRecord,
+    ProvidersListed,
+    ProviderTested,
+    UpdateProvider,
+)
 
 Name = Annotated[str, typer.Argument(help="Name of the provider.")]
 Kind = Annotated[ProviderKind, typer.Option("--kind", help="Protocol of the provider.")]
@@ -33,7 +40,7 @@ ModelOption = Annotated[str | None, typer.Option("--model", help="Model to test 
 @remote_command("skillbus providers list", has_project=False)
 async def list_providers(session: Session) -> None:
     """List the providers of embedding models."""
-    listed = await ModelsClient(session.connection).list_providers()
+    listed = await session.connection.request(ProvidersListed, "GET", PROVIDERS)
     session.output.show_result(listed, lambda: render_providers(listed.providers))
 
 
@@ -54,7 +61,8 @@ async def add_provider(
     """
     fields: dict[str, object] = {"name": name, "kind": kind, "base_url": base_url, "api_key": api_key}
     fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}
-    added = await ModelsClient(session.connection).add_provider(build_request(CreateProvider, fields))
+    body = build_request(CreateProvider, fields).model_dump(mode="json", exclude_unset=True)
+    added = await session.connection.request(ProviderRecord, "POST", PROVIDERS, json=body)
     session.output.show_result(added, lambda: render_providers((added,)))
     session.output.print_note(f"`skillbus models add {added.name} MODEL` adds one of its models.")
 
@@ -76,7 +84,8 @@ async def update_provider(
     """
     fields: dict[str, object] = {"name": name, "base_url": base_url, "api_key": api_key, "enabled": enabled}
     fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}
-    updated = await ModelsClient(session.connection).update_provider(build_request(UpdateProvider, fields))
+    body = build_request(UpdateProvider, fields).model_dump(mode="json", exclude_unset=True, exclude={"name"})
+    updated = await session.connection.request(ProviderRecord, "PATCH", join_path(PROVIDERS, name), json=body)
     session.output.show_result(updated, lambda: render_providers((updated,)))
 
 
@@ -85,7 +94,7 @@ async def remove_provider(session: Session, name: Name, yes: YesOption = False) 
     """Remove a provider that has no models."""
     if not yes:
         session.confirm_removal([name])
-    await ModelsClient(session.connection).remove_provider(name)
+    await session.connection.send("DELETE", join_path(PROVIDERS, name))
     session.output.show_result({"name": name, "outcome": "removed"}, lambda: f"{clean_line(name)}: removed")
 
 
@@ -95,7 +104,8 @@ async def try_provider(session: Session, name: Name, model: ModelOption = None) 
 
     Exits with 1 if it returns none.
     """
-    tested = await ModelsClient(session.connection).test_provider(name, model)
+    path, body = join_path(PROVIDERS, name, "test"), {} if model is None else {"model": model}
+    tested = await session.connection.request(ProviderTested, "POST", path, json=body)
     with_model = f" with {tested.model}" if tested.model else ""
     if tested.ok:
         verdict = f"{name} works{with_model}: {tested.dimensions} dimensions in {tested.took_ms:.0f} ms"

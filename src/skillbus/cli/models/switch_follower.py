@@ -2,12 +2,15 @@
 
 import asyncio
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from skillbus.cli.client.models import ModelsClient
+from skillbus.cli.client.http_api import INDEXES
 from skillbus.cli.errors import NoAnswerError, ProblemError, StoppedError, SwitchNotBegunError, SwitchRolledBackError
 from skillbus.cli.output import CommandOutput, ShowStep
-from skillbus.contracts.indexer.index_switch import IndexState, IndexSwitch, SwitchPhase
+from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState, IndexSwitch, SwitchPhase
+
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import ApiConnection
 
 POLL_S: Final = 0.25
 PATIENCE_S: Final = 30.0
@@ -16,7 +19,7 @@ _RUNNING: Final = frozenset({SwitchPhase.BUILDING, SwitchPhase.BACKFILLING, Swit
 
 
 async def follow_switch(
-    client: ModelsClient,
+    connection: "ApiConnection",
     output: CommandOutput,
     fingerprint: str,
     *,
@@ -35,7 +38,7 @@ async def follow_switch(
     with output.show_steps() as show_step:
         try:
             while True:
-                states = await _list_states(client, only, patience_s)
+                states = await _list_states(connection, only, patience_s)
                 has_switched = [
                     state.live is not None and state.live.fingerprint == fingerprint and not is_running(state.switch)
                     for state in states
@@ -62,19 +65,16 @@ def is_running(switch: IndexSwitch | None) -> bool:
     return switch is not None and switch.phase in _RUNNING
 
 
-async def _list_states(client: ModelsClient, only: str | None, patience_s: float) -> tuple[IndexState, ...]:
+async def _list_states(connection: "ApiConnection", only: str | None, patience_s: float) -> tuple[IndexState, ...]:
     """Return the states of the indexes that exist. An unavailable service is asked again for `patience_s`."""
     deadline = monotonic() + patience_s
     while True:
         try:
-            found = (await client.list_indexes()).indexes
+            found = (await connection.request(IndexesListed, "GET", INDEXES)).indexes
+            if only is not None:
+                return tuple(state for state in found if state.alias == only)
             # Without its service, an index is listed but has neither a model nor a switch.
-            exists = [state.live is not None or state.switch is not None for state in found]
-            return tuple(
-                state
-                for state, is_there in zip(found, exists, strict=True)
-                if only == state.alias or (only is None and is_there)
-            )
+            return tuple(state for state in found if state.live is not None or state.switch is not None)
         except (ProblemError, NoAnswerError) as error:
             is_final = isinstance(error, ProblemError) and not error.problem.get("retryable")
             if is_final or monotonic() > deadline:

@@ -16,7 +16,6 @@ from skillbus.contracts.indexer.dead_letters import (
     DeadLetterDropped,
     DeadLetterReplayed,
     DeadLettersListed,
-    DeadLetterSummary,
 )
 
 Consumer = Annotated[str | None, typer.Option("--consumer", help="Only those of this consumer.")]
@@ -28,16 +27,15 @@ Number = Annotated[int, typer.Argument(min=1, help="Number of the dead letter.",
 @remote_command("skillbus dead-letters list", has_project=False)
 async def list_dead_letters(session: Session, consumer: Consumer = None, limit: Limit = 100) -> None:
     """List the events that a consumer gave up on after its retries, oldest first."""
-    found: list[DeadLetterSummary] = []
     params = {"consumer": consumer} if consumer is not None else {}
-    after = 0
-    while True:
-        params |= {"after": str(after), "limit": str(min(MAX_DEAD_LETTERS, limit - len(found)))}
-        page = await session.connection.request(DeadLettersListed, "GET", DEAD_LETTERS, params=params)
-        found += page.dead_letters
-        if page.next is None or len(found) >= limit:
-            break
-        after = page.next
+    found, page = await session.connection.list_rows(
+        DeadLettersListed,
+        DEAD_LETTERS,
+        params,
+        lambda page: (page.dead_letters, page.next),
+        page_size=MAX_DEAD_LETTERS,
+        limit=limit,
+    )
     listed = page.model_copy(update={"dead_letters": tuple(found)})
     session.output.show_result(listed, lambda: _render_list(listed))
 

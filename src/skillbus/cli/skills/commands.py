@@ -1,16 +1,16 @@
 """`skillbus install`, `skillbus list`, `skillbus remove` and `skillbus skills`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 from rich.table import Table
 
 from skillbus.cli import tables
-from skillbus.cli.client.skills import SkillsClient
+from skillbus.cli.client.http_api import SKILLS, join_path
 from skillbus.cli.errors import EXIT_FAILED, CliError, LocalFileError, NotASkillError, UnreachableError
 from skillbus.cli.options import NameArgument, check_skill_name
 from skillbus.cli.output import clean_line
@@ -19,7 +19,11 @@ from skillbus.cli.skills.view import render_check, render_history, render_networ
 from skillbus.common.archive import ArchiveError, pack_directory
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory, SkillsListed
 from skillbus.contracts.network import normalize_place
+
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import ApiConnection
 
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", exists=True, help="Skills: .zip files or folders.")]
 Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
@@ -45,14 +49,11 @@ Withdraw = Annotated[
 
 _LEFT_OUT: Final = (".git", ".vectorized")
 """Not part of a skill: its history, and the mark of an earlier indexing."""
+_PAGE_SIZE: Final = 200
+_ZIP: Final = "application/zip"
 
-
-@dataclass(frozen=True, slots=True)
-class PackageUpload:
-    """A package and the file name to upload it under."""
-
-    filename: str
-    content: bytes | BinaryIO
+PackageForm = dict[str, tuple[str, bytes | BinaryIO, str]]
+"""Form with a package: its file name, content and media type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ async def install_skills(session: Session, paths: Paths) -> None:
     A skill that fails does not stop the others.
     """
     with session.output.show_progress("Installing", len(paths)) as begin_item:
-        results = await install_all(SkillsClient(session.connection), paths, begin_item)
+        results = await install_all(session.connection, paths, begin_item)
     document: dict[str, object] = {"results": [result.document() for result in results]}
     session.output.show_result(document, lambda: render_results(results))
     failed = [(result.path, result.error) for result in results if result.error is not None]
@@ -89,7 +90,7 @@ async def install_skills(session: Session, paths: Paths) -> None:
 
 
 async def install_all(
-    client: SkillsClient, paths: Sequence[Path], begin_item: Callable[[str], None]
+    connection: "ApiConnection", paths: Sequence[Path], begin_item: Callable[[str], None]
 ) -> list[InstallResult]:
     """Install skills one after the other.
 
@@ -100,9 +101,9 @@ async def install_all(
     for path in paths:
         begin_item(path.name)
         try:
-            with open_package(path) as package:
-                installed = await client.install_skill(package.filename, package.content)
-                results.append(InstallResult(path, installed))
+            with open_package(path) as files:
+                skill = await connection.request(UploadedSkill, "POST", SKILLS, files=files, data=connection.scope)
+                results.append(InstallResult(path, skill))
         except UnreachableError:
             raise
         except CliError as error:
@@ -111,8 +112,8 @@ async def install_all(
 
 
 @contextmanager
-def open_package(path: Path) -> Iterator[PackageUpload]:
-    """Open the package at a path: a .zip file, or a folder with a SKILL.md.
+def open_package(path: Path) -> Iterator[PackageForm]:
+    """Open the package at a path, a .zip file or a folder with a SKILL.md, and yield the form to upload.
 
     Raises:
         LocalFileError: It cannot be read or packed.
@@ -120,21 +121,21 @@ def open_package(path: Path) -> Iterator[PackageUpload]:
     """
     try:
         if path.is_dir():
-            yield _pack_folder(path)
+            yield {"package": (f"{path.resolve().name}.zip", _pack_folder(path), _ZIP)}
         else:
             with path.open("rb") as file:
-                yield PackageUpload(path.name, file)
+                yield {"package": (path.name, file, _ZIP)}
     except OSError as error:
         raise LocalFileError.from_os_error(path, error) from error
 
 
-def _pack_folder(folder: Path) -> PackageUpload:
+def _pack_folder(folder: Path) -> bytes:
     if not any(child.name.lower() == "skill.md" for child in folder.iterdir()):
         holds_skills = any(folder.glob("*/SKILL.md"))
         advice = f"It holds skills: give {folder}/*" if holds_skills else "A skill is a folder with a SKILL.md."
         raise NotASkillError(f"{folder} has no SKILL.md", advice)
     try:
-        return PackageUpload(f"{folder.resolve().name}.zip", pack_directory(folder, skip=_LEFT_OUT))
+        return pack_directory(folder, skip=_LEFT_OUT)
     except ArchiveError as error:
         raise LocalFileError(f"{folder} cannot be packed: {error}", "Correct or move that file.") from error
 
@@ -156,9 +157,17 @@ async def list_skills(session: Session, tag: Tag = None, text: TextIn = None, en
     """List the installed skills."""
     filters = {"tag": tag, "text": text, "enabled": None if enabled is None else str(enabled).lower()}
     given = {name: value for name, value in filters.items() if value is not None}
-    found = await SkillsClient(session.connection).list_skills(given)
+    found = await request_skills(session.connection, given)
     document = {"skills": [skill.model_dump(mode="json") for skill in found], "total": len(found)}
     session.output.show_result(document, lambda: render_skills(found))
+
+
+async def request_skills(connection: "ApiConnection", filters: Mapping[str, str]) -> list[Skill]:
+    """Request all installed skills that match the filters, page after page."""
+    found, _ = await connection.list_rows(
+        SkillsListed, SKILLS, filters, lambda page: (page.skills, page.next), page_size=_PAGE_SIZE
+    )
+    return found
 
 
 @remote_command("skillbus remove git-commit --yes")
@@ -167,7 +176,11 @@ async def remove_skills(session: Session, names: Names, yes: YesOption = False) 
     wanted = list(dict.fromkeys(map(check_skill_name, names)))
     if not yes:
         session.confirm_removal(wanted)
-    await session.apply_each(wanted, SkillsClient(session.connection).remove_skill, "name")
+
+    async def remove_skill(name: str) -> None:
+        await session.connection.send("DELETE", join_path(SKILLS, name), params=session.connection.scope)
+
+    await session.apply_each(wanted, remove_skill, "name")
 
 
 @remote_command("skillbus skills check examples/skills/git-commit --strict")
@@ -176,9 +189,9 @@ async def check_skill(session: Session, path: Package, strict: Strict = False) -
 
     Exits with 1 if it cannot be installed.
     """
-    with open_package(path) as package:
-        content = package.content if isinstance(package.content, bytes) else package.content.read()
-        checked = await SkillsClient(session.connection).check_package(package.filename, content)
+    with open_package(path) as files:
+        scope = session.connection.scope
+        checked = await session.connection.request(SkillChecked, "POST", f"{SKILLS}/check", files=files, data=scope)
     session.output.show_result(checked, lambda: render_check(checked))
     if not (checked.valid if strict else checked.installable):
         raise typer.Exit(EXIT_FAILED)
@@ -187,21 +200,23 @@ async def check_skill(session: Session, path: Package, strict: Strict = False) -
 @remote_command("skillbus skills history git-commit")
 async def list_packages(session: Session, name: NameArgument) -> None:
     """List the packages installed under a name, the current one first."""
-    found = await SkillsClient(session.connection).list_versions(check_skill_name(name))
+    found = await _get_history(session, check_skill_name(name))
     session.output.show_result(found, lambda: render_history(found))
 
 
 @remote_command("skillbus skills rollback git-commit --to 3f2a")
 async def roll_back_skill(session: Session, name: NameArgument, digest: Digest = None) -> None:
     """Return to an earlier package of a skill."""
-    client, name = SkillsClient(session.connection), check_skill_name(name)
+    name = check_skill_name(name)
     if digest is not None:
-        versions = (await client.list_versions(name)).versions
+        versions = (await _get_history(session, name)).versions
         matching = {it.content_digest for it in versions if it.content_digest.startswith(digest)}
         if len(matching) > 1:
             raise typer.BadParameter("several packages begin with this digest: give more of it", param_hint="--to")
         digest = matching.pop() if matching else digest
-    skill = await client.roll_back_skill(name, digest)
+    path, params = join_path(SKILLS, name, "rollback"), session.connection.scope
+    body = {} if digest is None else {"content_digest": digest}
+    skill = await session.connection.request(Skill, "POST", path, params=params, json=body)
     session.output.show_result(skill, lambda: f"{_format_skill(skill)}, content {skill.content_digest[:12]}")
 
 
@@ -235,16 +250,23 @@ async def manage_network(
 ) -> None:
     """Show the network places that a skill requests, and approve or withdraw them."""
     added, removed = _parse_places(approve, "--approve"), _parse_places(withdraw, "--withdraw")
-    client = SkillsClient(session.connection)
-    skill = await client.get_skill(check_skill_name(name))
+    path, params = join_path(SKILLS, check_skill_name(name)), session.connection.scope
+    skill = await session.connection.request(Skill, "GET", path, params=params)
     if added or removed:
         approved = [place for place in (*skill.network_approved, *added) if place not in removed]
-        skill = await client.approve_network(skill.name, tuple(dict.fromkeys(approved)))
+        body = {"approved": list(dict.fromkeys(approved))}
+        skill = await session.connection.request(Skill, "PUT", f"{path}/network", params=params, json=body)
     session.output.show_result(skill, lambda: render_network(skill))
 
 
+async def _get_history(session: Session, name: str) -> SkillHistory:
+    path, params = join_path(SKILLS, name, "history"), session.connection.scope
+    return await session.connection.request(SkillHistory, "GET", path, params=params)
+
+
 async def _change_state(session: Session, name: str, step: str) -> None:
-    skill = await SkillsClient(session.connection).change_state(check_skill_name(name), step)
+    path, params = join_path(SKILLS, check_skill_name(name), step), session.connection.scope
+    skill = await session.connection.request(Skill, "POST", path, params=params)
     session.output.show_result(skill, lambda: _format_skill(skill))
 
 

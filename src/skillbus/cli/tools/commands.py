@@ -1,18 +1,18 @@
 """`skillbus search` and `skillbus tools`."""
 
-import json
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
-from pydantic import JsonValue
 
-from skillbus.cli.client.tools import ToolsClient
+from skillbus.cli.client.http_api import MCP_S, TOOLS, join_path
 from skillbus.cli.errors import ToolFailedError
-from skillbus.cli.options import ThresholdOption
+from skillbus.cli.options import ThresholdOption, parse_args
 from skillbus.cli.output import clean_line, clean_text
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.view import format_state, render_hits, render_tool, render_tools
-from skillbus.contracts.indexer.tools import ToolState, ToolType
+from skillbus.contracts.agent.tool_calls import ToolCalled
+from skillbus.contracts.indexer.tools import CatalogueTool, ToolsListed, ToolsRemoved, ToolState, ToolType
+from skillbus.contracts.retriever.tool_search import ToolsFound
 
 Query = Annotated[str, typer.Argument(help="What you need, in any language.")]
 HitLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Largest number of hits.")]
@@ -32,7 +32,8 @@ Digest = Annotated[
 ]
 Args = Annotated[str, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
 
-_SKILL_PREFIX = "skill:"
+_SKILL_PREFIX: Final = "skill:"
+_PAGE_SIZE: Final = 1000
 
 
 @remote_command("skillbus search 'commit my changes' --limit 3", aliases={"--top-k": "--limit"})
@@ -47,10 +48,12 @@ async def search_tools(
     explain: Explain = False,
 ) -> None:
     """Find the tools that fit a request."""
-    filters = {"tool_types": types or (), "tags": tags or (), "sources": sources or ()}
-    found = await ToolsClient(session.connection).search_tools(
-        query, limit=limit, threshold=threshold, filters=filters, explain=explain
-    )
+    body: dict[str, object] = {"query": query, "limit": limit, **session.connection.scope}
+    filters = {"tool_types": types, "tags": tags, "sources": sources}
+    body |= {name: values for name, values in filters.items() if values}
+    body |= {"threshold": threshold} if threshold is not None else {}
+    body |= {"explain": True} if explain else {}
+    found = await session.connection.request(ToolsFound, "POST", f"{TOOLS}/search", json=body)
     # In a pipe each hit is one line.
     separator = "\n" if session.output.out.is_terminal else "; "
     session.output.show_result(found, lambda: render_hits(found, explain=explain, separator=separator))
@@ -71,15 +74,17 @@ async def list_tools(
     filters: dict[str, str | list[str]] = {name: value for name, value in single.items() if value is not None}
     filters |= {"tool_types": list(map(str, types))} if types else {}
     filters |= {"states": list(map(str, states))} if states else {}
-    found, total = await ToolsClient(session.connection).list_tools(filters, limit)
-    document = {"tools": [tool.model_dump(mode="json") for tool in found], "total": total}
-    session.output.show_result(document, lambda: render_tools(found, total))
+    found, page = await session.connection.list_rows(
+        ToolsListed, TOOLS, filters, lambda page: (page.tools, page.next), page_size=_PAGE_SIZE, limit=limit
+    )
+    document = {"tools": [tool.model_dump(mode="json") for tool in found], "total": page.total}
+    session.output.show_result(document, lambda: render_tools(found, page.total))
 
 
 @remote_command("skillbus tools show mcp:files/read_file")
 async def show_tool(session: Session, tool: Id) -> None:
     """Show a tool with its findings and pending changes."""
-    found = await ToolsClient(session.connection).get_tool(tool)
+    found = await _get_tool(session, tool)
     session.output.show_result(found, lambda: render_tool(found))
 
 
@@ -88,15 +93,19 @@ async def remove_tools(session: Session, tools: Ids = None, source: Source = Non
     """Remove tools from the catalogue: the named ones, or all tools of a --source."""
     if bool(tools) == bool(source):
         raise typer.BadParameter("give ids or --source", param_hint="ID")
-    client = ToolsClient(session.connection)
     wanted = list(dict.fromkeys(tools or ()))
     if not yes:
         session.confirm_removal(wanted or [f"all tools of {source}"])
     if source:
-        removed = await client.remove_source(source)
+        params = {"source": source} | session.connection.scope
+        removed = await session.connection.request(ToolsRemoved, "DELETE", TOOLS, params=params)
         session.output.show_result(removed, lambda: f"{len(removed.ids)} tools of {clean_line(source)}: removed")
         return
-    await session.apply_each(wanted, client.remove_tool, "id")
+
+    async def remove_tool(tool_id: str) -> None:
+        await session.connection.send("DELETE", join_path(TOOLS, tool_id), params=session.connection.scope)
+
+    await session.apply_each(wanted, remove_tool, "id")
 
 
 @remote_command("skillbus tools accept mcp:files/read_file")
@@ -105,29 +114,25 @@ async def accept_tool(session: Session, tool: Id, digest: Digest = None, yes: Ye
 
     Without --digest, the tool and its changes are shown and a confirmation is asked for.
     """
-    client = ToolsClient(session.connection)
     if digest is None:
-        found = await client.get_tool(tool)
+        found = await _get_tool(session, tool)
         digest = found.pending_digest or found.digest
         session.output.print_text(render_tool(found))
         if not yes:
             session.confirm("Accept it?", "--yes or --digest")
-    accepted = await client.accept_tool(tool, digest)
-    session.output.show_result(accepted, lambda: format_state(accepted))
+    await _change_state(session, tool, "accept", {"digest": digest})
 
 
 @remote_command("skillbus tools enable crm:find-customer")
 async def enable_tool(session: Session, tool: Id) -> None:
     """Enable a disabled tool."""
-    enabled = await ToolsClient(session.connection).enable_tool(tool, enabled=True)
-    session.output.show_result(enabled, lambda: format_state(enabled))
+    await _change_state(session, tool, "enable")
 
 
 @remote_command("skillbus tools disable crm:find-customer")
 async def disable_tool(session: Session, tool: Id) -> None:
     """Disable a tool: it is neither found nor called."""
-    disabled = await ToolsClient(session.connection).enable_tool(tool, enabled=False)
-    session.output.show_result(disabled, lambda: format_state(disabled))
+    await _change_state(session, tool, "disable")
 
 
 @remote_command("""skillbus tools call mcp:files/read_file --args '{"path": "/tmp/a.txt"}'""")
@@ -139,7 +144,8 @@ async def call_tool(session: Session, tool: Id, args: Args = "{}") -> None:
     if tool.startswith(_SKILL_PREFIX):
         name = tool.removeprefix(_SKILL_PREFIX)
         raise typer.BadParameter(f"a skill is run with `skillbus run {name}`", param_hint="ID")
-    called = await ToolsClient(session.connection).call_tool(tool, parse_args(args))
+    path, params, body = join_path(TOOLS, tool, "call"), session.connection.scope, {"arguments": parse_args(args)}
+    called = await session.connection.request(ToolCalled, "POST", path, params=params, json=body, wait_s=MCP_S)
     if session.output.as_json:
         session.output.show_result(called, str)
     if called.is_error:
@@ -150,18 +156,12 @@ async def call_tool(session: Session, tool: Id, args: Args = "{}") -> None:
         session.output.print_note(f"{called.id} in {called.took_ms:.0f} ms{cut}")
 
 
-def parse_args(text: str) -> dict[str, JsonValue]:
-    """Parse the value of --args.
+async def _get_tool(session: Session, tool: str) -> CatalogueTool:
+    params = session.connection.scope
+    return await session.connection.request(CatalogueTool, "GET", join_path(TOOLS, tool), params=params)
 
-    Raises:
-        typer.BadParameter: It is not a JSON object.
-    """
-    try:
-        value = json.loads(text)
-        # Python accepts more than JSON: NaN, infinite numbers and lone surrogates.
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError as error:
-        raise typer.BadParameter(f"not JSON: {error}", param_hint="--args") from error
-    if not isinstance(value, dict):
-        raise typer.BadParameter('not a JSON object like {"name": "value"}', param_hint="--args")
-    return value
+
+async def _change_state(session: Session, tool: str, step: str, body: dict[str, object] | None = None) -> None:
+    path, params = join_path(TOOLS, tool, step), session.connection.scope
+    changed = await session.connection.request(CatalogueTool, "POST", path, params=params, json=body)
+    session.output.show_result(changed, lambda: format_state(changed))

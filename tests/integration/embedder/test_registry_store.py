@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, event, text
 
 from skillbus.contracts.embedder.registry import (
@@ -27,7 +28,7 @@ from skillbus.embedder.domain.registry.errors import RegistryUnavailableError, R
 from skillbus.embedder.domain.registry.ports import Records
 from skillbus.sql.database import Database, connect_database, open_database
 from skillbus.sql.errors import ConstraintError
-from skillbus.sql.migration import newest_revision, run_migrations
+from skillbus.sql.migration import run_migrations
 
 from ...unit.embedder.registry_fakes import Replica, replica
 
@@ -177,7 +178,7 @@ async def test_the_tables_are_those_that_the_migrations_make(tables: Database) -
 
 
 def test_tables_that_are_made_at_once_are_those_of_the_last_migration() -> None:
-    assert newest_revision(SCHEMA.scripts) == SCHEMA.newest
+    assert ScriptDirectory(str(SCHEMA.scripts)).get_current_head() == SCHEMA.newest
 
 
 async def test_a_start_that_finds_its_tables_does_not_load_alembic(database_url: str) -> None:

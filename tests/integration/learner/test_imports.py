@@ -232,9 +232,7 @@ async def test_whether_the_index_has_all_of_them_is_told(knowledge: Knowledge) -
     made = await put(knowledge, line())
     assert not made.indexed
     assert not (await put(knowledge, line())).indexed
-    await SqlIndexRecord(knowledge.database).mark_indexed(
-        [KnowledgeRef(id=str(made.results[0].id), version=1)], knowledge.clock()
-    )
+    await SqlIndexRecord(knowledge.database).mark_indexed([KnowledgeRef(id=str(made.results[0].id), version=1)])
     assert (await put(knowledge, line())).indexed
     assert (await put(knowledge, line(title=""))).indexed
 

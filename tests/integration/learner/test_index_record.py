@@ -41,7 +41,7 @@ async def found(knowledge: Knowledge, **wanted: object) -> list[str]:
 async def index(knowledge: Knowledge, *items: KnowledgeItem) -> None:
     """The index has them as they are."""
     refs = [KnowledgeRef(project=item.project, id=item.id, version=item.version) for item in items]
-    await SqlIndexRecord(knowledge.database).mark_indexed(refs, knowledge.clock())
+    await SqlIndexRecord(knowledge.database).mark_indexed(refs)
 
 
 async def indexed(knowledge: Knowledge, **fields: object) -> KnowledgeItem:
@@ -214,11 +214,9 @@ async def test_the_newest_version_that_the_index_has_is_kept(knowledge: Knowledg
         await knowledge.base.update_item(UpdateKnowledge(id=item.id, title=f"title {number}"))
     record = SqlIndexRecord(knowledge.database)
     for version in (2, 1, 2):
-        await record.mark_indexed([KnowledgeRef(id=item.id, version=version)], knowledge.clock())
+        await record.mark_indexed([KnowledgeRef(id=item.id, version=version)])
     assert (await only(knowledge, item)).indexed_version == 2
-    await record.mark_indexed(
-        [KnowledgeRef(id=item.id, version=1), KnowledgeRef(id=item.id, version=3)], knowledge.clock()
-    )
+    await record.mark_indexed([KnowledgeRef(id=item.id, version=1), KnowledgeRef(id=item.id, version=3)])
     assert (await only(knowledge, item)).indexed_version == 3
 
 
@@ -226,15 +224,15 @@ async def test_a_version_that_an_item_never_had_says_nothing_of_those_to_come(kn
     item = await knowledge.create()
     record = SqlIndexRecord(knowledge.database)
     await record.mark_indexed(
-        [KnowledgeRef(id=item.id, version=7), KnowledgeRef(project="theirs", id=item.id, version=1)], knowledge.clock()
+        [KnowledgeRef(id=item.id, version=7), KnowledgeRef(project="theirs", id=item.id, version=1)]
     )
     assert (await only(knowledge, item)).indexed_version == 0
 
 
 async def test_nothing_that_the_index_has_is_nothing_to_write(knowledge: Knowledge) -> None:
-    await SqlIndexRecord(knowledge.database).mark_indexed([], knowledge.clock())
-    await SqlIndexRecord(knowledge.database).mark_indexed([KnowledgeRef(id="nobody", version=1)], knowledge.clock())
+    await SqlIndexRecord(knowledge.database).mark_indexed([])
+    await SqlIndexRecord(knowledge.database).mark_indexed([KnowledgeRef(id="nobody", version=1)])
 
 
 def reader(knowledge: Knowledge) -> IndexFeed:
-    return IndexFeed(SqlIndexRecord(knowledge.database), knowledge.clock)
+    return IndexFeed(SqlIndexRecord(knowledge.database))

@@ -7,24 +7,26 @@ from functools import partial
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, insert, select, text
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, String, insert, select, text
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.tables import AUDIT, KNOWLEDGE, METADATA, SCHEMA
 from skillbus.sql.database import Database, connect_database, open_database
 from skillbus.sql.errors import ConstraintError
-from skillbus.sql.migration import newest_revision, run_migrations
+
+from .first_tables import create_first_tables
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 
 
 @pytest.fixture(params=["made at once", "migrated"])
 async def tables(database_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[Database]:
-    """Tables that were created at once or by migrations."""
+    """Tables that were created at once, or as the first tables and then migrated."""
     if request.param == "migrated":
-        empty = connect_database(database_url)
-        await empty.write(partial(run_migrations, scripts=SCHEMA.scripts, version_table=SCHEMA.version_table))
-        await empty.close()
+        old = connect_database(database_url)
+        await old.write(create_first_tables)
+        await old.close()
     async with open_database(database_url, SCHEMA) as database:
         yield database
 
@@ -40,15 +42,28 @@ async def test_the_tables_are_those_that_the_migrations_make(tables: Database) -
 
 
 def test_tables_that_are_made_at_once_are_those_of_the_last_migration() -> None:
-    assert newest_revision(SCHEMA.scripts) == SCHEMA.newest
+    assert ScriptDirectory(str(SCHEMA.scripts)).get_current_head() == SCHEMA.newest
 
 
 def test_a_column_is_a_field_of_the_contract() -> None:
-    assert set(KNOWLEDGE.columns.keys()) == {*KnowledgeItem.model_fields, "indexed_version", "indexed_at", "folded"}
+    assert set(KNOWLEDGE.columns.keys()) == {*KnowledgeItem.model_fields, "indexed_version", "folded"}
 
 
 def execute(connection: Connection, statement: str) -> None:
     connection.execute(text(statement))
+
+
+async def test_a_migration_keeps_the_items(database_url: str) -> None:
+    names = [column.name for column in KNOWLEDGE.columns if not column.nullable]
+    row = {name: NOW if name.endswith("_at") else [] if name == "tags" else 1 for name in names}
+    row = {name: str(value) if isinstance(KNOWLEDGE.c[name].type, String) else value for name, value in row.items()}
+    old = connect_database(database_url)
+    await old.write(create_first_tables)
+    await old.write(lambda connection: connection.execute(insert(KNOWLEDGE).values(row)).rowcount)
+    await old.close()
+    async with open_database(database_url, SCHEMA) as database:
+        kept = await database.read(lambda connection: dict(connection.execute(select(KNOWLEDGE)).mappings().one()))
+    assert kept == dict.fromkeys(KNOWLEDGE.columns.keys()) | row
 
 
 async def test_the_audit_only_grows(tables: Database) -> None:

@@ -54,7 +54,7 @@ async def use(
     **fields: object,
 ) -> None:
     one = answered(knowledge, request, *items, age=age, **fields)
-    await usage(knowledge).count_uses(KnowledgeUsed(project=project, requests=(one,)))
+    await SqlUsage(knowledge.database).count_uses(KnowledgeUsed(project=project, requests=(one,)))
 
 
 async def vote(knowledge: Knowledge, item: KnowledgeItem, helpful: bool, **fields: object) -> ItemUsage:
@@ -63,7 +63,7 @@ async def vote(knowledge: Knowledge, item: KnowledgeItem, helpful: bool, **field
 
 
 async def of(knowledge: Knowledge, item: KnowledgeItem) -> ItemUsage:
-    return await usage(knowledge).get_usage(GetKnowledgeUsage(project=item.project, id=item.id))
+    return await SqlUsage(knowledge.database).get_usage(GetKnowledgeUsage(project=item.project, id=item.id))
 
 
 async def stats(knowledge: Knowledge, **asked: object) -> KnowledgeStats:
@@ -107,7 +107,7 @@ async def test_of_many_requests_that_are_told_together_each_counts_once_also_bes
     requests = [answered(knowledge, f"r{number}", item, other) for number in range(99)]
     nothing = answered(knowledge, "nothing")
     for told in (requests[:50], requests[:1], [*requests[30:], nothing]):
-        await usage(knowledge).count_uses(KnowledgeUsed(requests=tuple(told)))
+        await SqlUsage(knowledge.database).count_uses(KnowledgeUsed(requests=tuple(told)))
     assert ((await of(knowledge, item)).shown, (await of(knowledge, other)).shown) == (99, 99)
     assert (await of(knowledge, other)).mean_position == 2
     assert (await stats(knowledge)).searches == 100
@@ -184,9 +184,9 @@ async def test_items_of_other_projects_are_unknown(knowledge: Knowledge) -> None
     with pytest.raises(UnknownItemError):
         await vote(knowledge, theirs, True, project="default")
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).get_usage(GetKnowledgeUsage(id=theirs.id))
+        await SqlUsage(knowledge.database).get_usage(GetKnowledgeUsage(id=theirs.id))
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).get_usage(GetKnowledgeUsage(id="nobody"))
+        await SqlUsage(knowledge.database).get_usage(GetKnowledgeUsage(id="nobody"))
 
 
 async def test_an_inherited_item_can_be_voted_on_and_says_only_what_the_project_did_with_it(
@@ -201,7 +201,7 @@ async def test_an_inherited_item_can_be_voted_on_and_says_only_what_the_project_
     owners = await of(knowledge, item)
     assert (owners.shown, owners.helpful) == (2, 1)
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).get_usage(GetKnowledgeUsage(project="team-a", id=item.id))
+        await SqlUsage(knowledge.database).get_usage(GetKnowledgeUsage(project="team-a", id=item.id))
 
 
 async def test_a_project_in_numbers(knowledge: Knowledge) -> None:

@@ -47,22 +47,15 @@ class Database:
         return self._write_problem
 
     async def read(self, work: Callable[[Connection], ResultT]) -> ResultT:
-        """Run `work` in a read-only transaction, which sees one snapshot, and return its result.
-
-        Raises:
-            DatabaseError: the database did not answer, or refused a statement.
-        """
+        """Run `work` in a read-only transaction, which sees one snapshot. Raises DatabaseError."""
         with translate_failures(self._url):
             return await self._transactions.read(work)
 
     async def write(self, work: Callable[[Connection], ResultT]) -> ResultT:
-        """Run `work` in a transaction, commit it unless `work` raises, and return its result.
+        """Run `work` in a transaction, commit it unless `work` raises, and return its result. Raises DatabaseError.
 
         SQLite has one writer at a time. On PostgreSQL each statement sees what others have committed (READ COMMITTED).
-        On SQLite a caller that is cancelled does not know whether the transaction was committed.
-
-        Raises:
-            DatabaseError: nothing was committed; after a lost connection the outcome is unknown.
+        The outcome is unknown after a lost connection, and on SQLite to a caller that is cancelled.
         """
         try:
             with translate_failures(self._url):
@@ -80,11 +73,7 @@ class Database:
 
 @asynccontextmanager
 async def open_database(url: str, schema: Schema) -> AsyncGenerator[Database]:
-    """Open the database of a URL after its tables were created or migrated.
-
-    Raises:
-        DatabaseUnavailableError: the database cannot be opened.
-    """
+    """Open the database of a URL after its tables were created or migrated. Raises DatabaseUnavailableError."""
     database = connect_database(url)
     try:
         try:
@@ -97,11 +86,7 @@ async def open_database(url: str, schema: Schema) -> AsyncGenerator[Database]:
 
 
 def connect_database(url: str) -> Database:
-    """Return a database without touching its tables. It connects at the first transaction.
-
-    Raises:
-        DatabaseUrlError: the URL names no supported database, or the driver is not installed.
-    """
+    """Return a database without touching its tables: it connects at the first transaction. Raises DatabaseUrlError."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):

@@ -12,17 +12,8 @@ from sqlalchemy import Connection
 from skillbus.sql.errors import DatabaseVersionError
 
 
-def newest_revision(scripts: Path) -> str | None:
-    """Return the last revision of a folder of migrations."""
-    return ScriptDirectory(str(scripts)).get_current_head()
-
-
 def run_migrations(connection: Connection, scripts: Path, version_table: str) -> None:
-    """Run the migrations that the database lacks, within the connection's transaction.
-
-    Raises:
-        DatabaseVersionError: a newer skillbus created the tables.
-    """
+    """Run the migrations that the database lacks, within the connection's transaction. Raises DatabaseVersionError."""
     folder = ScriptDirectory(str(scripts))
 
     # Alembic's env.py works through module-level proxies, which two databases in one process would share.

@@ -41,11 +41,7 @@ class Schema:
 
 
 def create_or_migrate(connection: Connection, schema: Schema) -> None:
-    """Create the tables, or run the missing migrations, in the connection's transaction. Other processes wait.
-
-    Raises:
-        DatabaseVersionError: a newer skillbus created the tables.
-    """
+    """Create the tables, or migrate them, in the connection's transaction. Others wait. Raises DatabaseVersionError."""
     if connection.dialect.name == "postgresql":  # on SQLite the write transaction is the lock
         connection.execute(select(func.pg_advisory_xact_lock(schema.advisory_lock)))
     version = Table(schema.version_table, MetaData(), Column("version_num", String(32), primary_key=True))

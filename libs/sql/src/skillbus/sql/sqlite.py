@@ -32,7 +32,7 @@ class SqliteTransactions:
     def __init__(self, url: URL) -> None:
         self._file = url.database
         self._writer = _open_engine(url, 1, _prepare_writer, "BEGIN IMMEDIATE")
-        self._readers = _open_engine(url, _READERS, _prepare_reader, "BEGIN")
+        self._readers = _open_engine(url, _READERS, lambda cursor: cursor.execute("PRAGMA query_only = ON"), "BEGIN")
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="sql-write")
         self._read_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="sql-read")
         self._turn = asyncio.Lock()
@@ -66,13 +66,20 @@ class SqliteTransactions:
 def _open_engine(
     url: URL,
     connections: int,
-    prepare: Callable[[DBAPIConnection, ConnectionPoolEntry], None],
+    prepare: Callable[[DBAPICursor], object],
     begin: Literal["BEGIN", "BEGIN IMMEDIATE"],
 ) -> Engine:
+    def connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        # The driver would begin no transaction for a read, and for a write only at its first statement that writes:
+        # what was read before could change.
+        connection.isolation_level = None
+        with closing(connection.cursor()) as cursor:
+            prepare(cursor)
+
     engine = create_engine(
         url, connect_args={"timeout": _BUSY_S}, pool_size=connections, max_overflow=0, hide_parameters=True
     )
-    event.listen(engine, "connect", prepare)
+    event.listen(engine, "connect", connect)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
 
@@ -82,20 +89,10 @@ def _run_transaction(engine: Engine, work: Callable[[Connection], ResultT]) -> R
         return work(connection)
 
 
-def _prepare_reader(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    # The driver begins no transaction for a read: each statement would see another snapshot.
-    connection.isolation_level = None
-    with closing(connection.cursor()) as cursor:
-        cursor.execute("PRAGMA query_only = ON")
-
-
-def _prepare_writer(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    # The driver begins a transaction at the first write only: what was read before could change.
-    connection.isolation_level = None
-    with closing(connection.cursor()) as cursor:
-        _enable_write_ahead_log(cursor)
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA synchronous = FULL")  # a committed transaction survives a power failure
+def _prepare_writer(cursor: DBAPICursor) -> None:
+    _enable_write_ahead_log(cursor)
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = FULL")  # a committed transaction survives a power failure
 
 
 def _enable_write_ahead_log(cursor: DBAPICursor) -> None:

@@ -52,7 +52,7 @@ class LearnerHandlers:
             route(index.READ_KNOWLEDGE, self.feed.read_items, permits=16),
             route(index.LIST_KNOWLEDGE_DIGESTS, self.feed.list_digests, permits=8),
             route(usage.GIVE_FEEDBACK, self.usage.give_feedback, permits=64),
-            route(usage.GET_KNOWLEDGE_USAGE, self.usage.get_usage, permits=64),
+            route(usage.GET_KNOWLEDGE_USAGE, self.usage.record.get_usage, permits=64),
             route(usage.GET_KNOWLEDGE_STATS, self.usage.get_stats, permits=4),
         )
 
@@ -68,7 +68,7 @@ class LearnerHandlers:
         return HealthCheck(name="record", ready=True)
 
     async def _on_indexed(self, delivery: Delivery) -> None:
-        await self.feed.mark_indexed(delivery.decode(index.KnowledgeIndexed))
+        await self.feed.record.mark_indexed(delivery.decode(index.KnowledgeIndexed).items)
 
     async def _on_used(self, delivery: Delivery) -> None:
-        await self.usage.count_uses(delivery.decode(usage.KnowledgeUsed))
+        await self.usage.record.count_uses(delivery.decode(usage.KnowledgeUsed))

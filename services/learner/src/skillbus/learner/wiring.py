@@ -47,11 +47,7 @@ _RETRY_WRITE_EVERY_S: Final = 5.0
 
 @asynccontextmanager
 async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[ServiceHealth]:
-    """Run the learner on the bus.
-
-    Raises:
-        StartError: the database of the knowledge base cannot be opened.
-    """
+    """Run the learner on the bus. Raises StartError if the database of the knowledge base cannot be opened."""
     async with AsyncExitStack() as stack:
         try:
             if settings.database_url is None:
@@ -72,7 +68,7 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
             importer=Importer(imports, waiter, _now, relaying.wake),
             exporter=ItemExporter(imports, _now),
             finder=CandidateFinder(SqlCandidates(database), _now),
-            feed=IndexFeed(SqlIndexRecord(database), _now),
+            feed=IndexFeed(SqlIndexRecord(database)),
             usage=usage,
             record=database,
         )

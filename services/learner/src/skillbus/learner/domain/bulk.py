@@ -68,7 +68,6 @@ class ImportRecord(Protocol):
             KnowledgeUnavailableError: nothing was written.
             ConcurrentChangeError: others wrote the same items several times in a row.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,6 @@ class ExportRecord(Protocol):
 
     async def export_items(self, wanted: ExportKnowledge, at: datetime) -> Sequence[KnowledgeItem]:
         """Return a page ordered by id, and audit the first page of an export. Raises KnowledgeUnavailableError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

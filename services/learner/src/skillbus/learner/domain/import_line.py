@@ -29,10 +29,7 @@ class ImportLine:
 def parse_line(value: JsonValue, source: KnowledgeSource | None) -> ImportLine:
     """Parse a line. Its `source` defaults to that of the request, then to `import`.
 
-    Unknown fields are ignored, and so is null in a field that must have a value.
-
-    Raises:
-        UnfitError: the line is not an item; the message names the faults.
+    Unknown fields are ignored, and so is null in a field that must have a value. Raises UnfitError with the faults.
     """
     if not isinstance(value, dict):
         raise UnfitError("the line is no JSON object: send one for each item")

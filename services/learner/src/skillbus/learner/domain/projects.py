@@ -49,17 +49,14 @@ class ProjectStore(Protocol):
 
     async def list_parents(self, project: str) -> tuple[str, ...]:
         """Return the ancestors of a project, nearest first."""
-        ...
 
     async def set_parent(self, project: str, parent: str | None, by: Attribution) -> tuple[str, ...]:
         """Set or remove the parent and return the new ancestors. Raises ProjectsError."""
-        ...
 
     async def list_entries(
         self, project: str, item: str | None, after: int, limit: int
     ) -> Sequence[KnowledgeAuditEntry]:
         """Return up to `limit` entries with a greater sequence than `after`, oldest first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

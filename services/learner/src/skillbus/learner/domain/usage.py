@@ -66,21 +66,17 @@ class UsageRecord(Protocol):
 
     async def count_uses(self, used: KnowledgeUsed) -> None:
         """Record all requests of an event or none. A request that comes again counts once."""
-        ...
 
     async def record_vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
         """Record a vote on an item of the project or of its ancestors. Raises UnknownItemError."""
-        ...
 
     async def get_usage(self, named: GetKnowledgeUsage) -> ItemUsage:
         """Return the use of an item of the project. Raises UnknownItemError."""
-        ...
 
     async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats: ...
 
     async def remove_requests(self, before: datetime) -> bool:
         """Remove some requests older than `before`, and return True if there may be more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +90,8 @@ class UsageTracker:
     async def give_feedback(self, feedback: GiveFeedback) -> ItemUsage:
         return await self.record.record_vote(feedback, hash_query(feedback.query), self.now())
 
-    async def get_usage(self, named: GetKnowledgeUsage) -> ItemUsage:
-        return await self.record.get_usage(named)
-
     async def get_stats(self, asked: GetKnowledgeStats) -> KnowledgeStats:
         return await self.record.get_stats(asked, self.now() - timedelta(days=asked.stale_after_days))
-
-    async def count_uses(self, used: KnowledgeUsed) -> None:
-        await self.record.count_uses(used)
 
     async def remove_expired(self) -> bool:
         """Remove some expired requests, and return True if there may be more."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
@@ -24,7 +23,7 @@ _MARK_INDEXED: Final = (
         _columns.indexed_version < bindparam("indexed"),
         _columns.version >= bindparam("indexed"),
     )
-    .values(indexed_version=bindparam("indexed"), indexed_at=bindparam("marked_at"))
+    .values(indexed_version=bindparam("indexed"))
 )
 
 
@@ -61,11 +60,11 @@ class SqlIndexRecord:
 
         return await self.database.read(work)
 
-    async def mark_indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
+    async def mark_indexed(self, refs: Sequence[KnowledgeRef]) -> None:
         if not refs:
             return
         rows = [
-            {"item": ref.id, "of_project": ref.project, "indexed": ref.version, "marked_at": at}
+            {"item": ref.id, "of_project": ref.project, "indexed": ref.version}
             for ref in sorted(refs, key=lambda ref: ref.id)  # one lock order for all writers prevents deadlocks
         ]
 

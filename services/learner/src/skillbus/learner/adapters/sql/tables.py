@@ -59,7 +59,6 @@ KNOWLEDGE: Final = Table(
     Column("updated_by", String(200), nullable=False),
     # Not the contract's:
     Column("indexed_version", Integer, nullable=False, server_default="0"),
-    Column("indexed_at", Instant),  # when it was said that the index has that version
     Column("folded", Text, nullable=False),  # title and content, for words in any case: no two databases fold alike
     Index("knowledge_named", "project", "external_id", unique=True, sqlite_where=_NAMED, postgresql_where=_NAMED),
     # The columns of `knowledge_listed`: of two that serve alike SQLite takes the smaller one, else it walks the other.
@@ -74,7 +73,6 @@ KNOWLEDGE: Final = Table(
     ),
     Index("knowledge_listed", "project", "status", "updated_at", "id"),
     Index("knowledge_of_project", "project", "id"),
-    Index("knowledge_indexed", "project", "indexed_at"),
 )
 
 TAGS: Final = Table(
@@ -205,7 +203,7 @@ _AUDIT_ONLY_GROWS: Final = {
 SCHEMA: Final = Schema(
     METADATA,
     version_table="knowledge_schema",
-    newest="0002",
+    newest="0003",
     scripts=Path(__file__).parent / "migrations",
     advisory_lock=0x736B_6275_736C_726E,  # `skbuslrn` in ASCII
     statements=_AUDIT_ONLY_GROWS,

@@ -40,7 +40,6 @@ class CandidateRecord(Protocol):
 
     async def load_snapshot(self, wanted: FindKnowledge) -> CandidateSnapshot:
         """Read everything in one transaction. Raises KnowledgeUnavailableError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,12 @@
 """Answers the indexer's requests, and records which versions the index has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from skillbus.common.paging import cut_page
 from skillbus.contracts.learner.index import (
     KnowledgeDigestsListed,
-    KnowledgeIndexed,
     KnowledgeItemDigest,
     KnowledgeKey,
     KnowledgeRead,
@@ -24,21 +22,17 @@ class IndexRecord(Protocol):
 
     async def read_items(self, keys: Sequence[KnowledgeKey]) -> Sequence[KnowledgeItem]:
         """Return the items that exist, of any status, in the order of the keys."""
-        ...
 
     async def list_digests(self, wanted: ListKnowledgeDigests) -> Sequence[KnowledgeItemDigest]:
         """Return a page of active items, ordered by project and id."""
-        ...
 
-    async def mark_indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
-        """Record that the index had these versions at `at`. Calls may repeat and come in any order."""
-        ...
+    async def mark_indexed(self, refs: Sequence[KnowledgeRef]) -> None:
+        """Record that the index has these versions. Calls may repeat and come in any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFeed:
     record: IndexRecord
-    now: Callable[[], datetime]
 
     async def read_items(self, wanted: ReadKnowledge) -> KnowledgeRead:
         items = await self.record.read_items(wanted.keys)
@@ -50,6 +44,3 @@ class IndexFeed:
         items = await self.record.list_digests(wanted)
         last = items[-1] if len(items) == wanted.limit else None
         return KnowledgeDigestsListed(items=tuple(items), next=last and KnowledgeKey(project=last.project, id=last.id))
-
-    async def mark_indexed(self, event: KnowledgeIndexed) -> None:
-        await self.record.mark_indexed(event.items, self.now())

@@ -37,7 +37,6 @@ class ItemAnnouncer(Protocol):
 
     async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         """Return once the stream has the event, which counts once per `identity`. Raises RequestError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,7 @@ class OutboxRelay:
     async def relay_changes(self) -> bool:
         """Publish the oldest rows, and return True if there may be more.
 
-        Raises:
-            KnowledgeUnavailableError: the record does not answer.
-            RequestError: the stream did not accept an event. All rows of this call stay in the outbox.
+        After a RequestError, when the stream did not accept an event, all rows of this call stay in the outbox.
         """
         rows = await self.outbox.list_oldest(BATCH_ROWS)
         for event in build_announcements(rows):

@@ -2,9 +2,10 @@
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, NoReturn
+from typing import Final
 
 from skillbus.common.paging import cut_page, measure_json
 from skillbus.contracts.learner.items import KnowledgeListed, ListKnowledge
@@ -36,14 +37,9 @@ def decode_cursor(cursor: str | None) -> ListPosition | None:
     """Return the position that `encode_cursor` encoded. Raises UnfitError."""
     if cursor is None:
         return None
-    parts = _CURSOR.fullmatch(cursor)
-    try:
-        return ListPosition(_EPOCH + int(parts[1]) * _MICROSECOND, parts[2]) if parts else _refuse()
-    except OverflowError:
-        return _refuse()
-
-
-def _refuse() -> NoReturn:
+    if (parts := _CURSOR.fullmatch(cursor)) is not None:
+        with suppress(OverflowError):
+            return ListPosition(_EPOCH + int(parts[1]) * _MICROSECOND, parts[2])
     raise UnfitError("`after` is not the `next` of an earlier page: send that, or nothing for the first page")
 
 

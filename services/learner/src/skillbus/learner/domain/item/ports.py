@@ -40,7 +40,6 @@ class RecordHealth(Protocol):
 
     async def check_record(self) -> None:
         """Return if the database answers and committed the last write."""
-        ...
 
 
 class KnowledgeStore(Protocol):
@@ -48,17 +47,14 @@ class KnowledgeStore(Protocol):
 
     async def create_item(self, change: ItemChange, key: IdempotencyKey | None) -> WriteOutcome:
         """Write a new item. Raises ExternalIdTakenError, KeyReusedError, ConcurrentChangeError."""
-        ...
 
     async def change_item(self, project: str, item: str, decide: Decide) -> WriteOutcome:
         """Write what `decide` returns. Raises UnknownItemError, ExternalIdTakenError, ConcurrentChangeError."""
-        ...
 
     async def change_items(
         self, project: str, items: Sequence[str], decide: Decide
     ) -> Sequence[WriteOutcome | LearnerError]:
         """Write what `decide` returns for each item, and return outcomes in order; a refusal affects its item only."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +87,15 @@ class KnowledgeReader(Protocol):
 
     async def get_current(self, project: str, item: str) -> KnowledgeItem:
         """Return the newest version. Raises UnknownItemError."""
-        ...
 
     async def get_version(self, project: str, item: str, version: int) -> KnowledgeItem:
         """Return one version. Raises UnknownItemError, UnknownVersionError."""
-        ...
 
     async def get_as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
         """Return the newest version at a moment. Raises UnknownItemError, UnknownVersionError."""
-        ...
 
     async def list_items(self, wanted: ListKnowledge, after: ListPosition | None) -> ItemPage:
         """Return up to `wanted.limit` items, newest change first."""
-        ...
 
     async def list_versions(self, project: str, item: str, before: int | None, limit: int) -> VersionPage:
         """Return up to `limit` versions, as many as fit into a message. Raises UnknownItemError."""
-        ...

@@ -12,7 +12,7 @@ from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtim
 from skillbus.indexer.domain.package.argparse_schema import read_arguments
 from skillbus.indexer.domain.package.entry_point import choose_default_action, find_entry_points
 from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, find_scripts
-from skillbus.indexer.domain.package.findings import BadEntryPointError
+from skillbus.indexer.domain.package.findings import PackageError
 
 PARSER = "import argparse\np = argparse.ArgumentParser(description='Adds.')\n"
 
@@ -100,7 +100,7 @@ def test_a_bad_declaration_is_refused() -> None:
         {"skillbus-entry": "main.py", "skillbus-entry.run": "main.py"},
         {"skillbus-entry.a\nb": "main.py"},
     ]:
-        with pytest.raises(BadEntryPointError) as caught:
+        with pytest.raises(PackageError) as caught:
             entries({"main.py": "", "data.txt": "x", "noshebang": "echo"}, metadata)
 
         assert {error.code for error in caught.value.errors} == {"bad_entry_point"}
@@ -321,7 +321,7 @@ def test_very_long_scripts_are_kept_without_a_schema() -> None:
 
 
 def test_too_many_declared_actions_are_refused() -> None:
-    with pytest.raises(BadEntryPointError):
+    with pytest.raises(PackageError):
         entries({"a.py": ""}, {f"skillbus-entry.a{number}": "a.py" for number in range(101)})
 
 
@@ -357,5 +357,5 @@ def test_a_schema_that_a_run_could_not_use_is_refused_at_install() -> None:
         '{"$ref": "#"}',
     )
     for schema in unusable:
-        with pytest.raises(BadEntryPointError):
+        with pytest.raises(PackageError):
             entries({"main.py": ""}, {"skillbus-entry": "main.py", "skillbus-input-schema": schema})

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from skillbus.common.front_matter import parse_front_matter, quote_scalar
 from skillbus.contracts.indexer.skill_record import SkillLimits
-from skillbus.indexer.domain.package.findings import BadDescriptionError
+from skillbus.indexer.domain.package.findings import PackageError
 from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
 
 GOOD = "---\nname: add\ndescription: Adds two numbers.\n---\n# Add\n"
@@ -278,7 +278,7 @@ def test_a_new_description_changes_no_other_line() -> None:
 def test_any_description_that_is_written_is_read_back(description: str) -> None:
     try:
         new = rewrite_description(GOOD.encode(), description)
-    except BadDescriptionError:
+    except PackageError:
         assert not description.strip() or "\0" in description
         return
     skill, _ = skill_of(new.decode())
@@ -293,7 +293,7 @@ def test_a_description_that_cannot_be_written_is_refused() -> None:
         ("---\n{name: add, description: x}\n---\n", "new"),
         ("no frontmatter", "new"),
     ]:
-        with pytest.raises(BadDescriptionError):
+        with pytest.raises(PackageError):
             rewrite_description(text.encode(), description)
 
 

@@ -92,6 +92,7 @@ class World:
             self.collections.points[collection(A)] = {}
             self.collections.alias = collection(A)
         self.announcer = FakeAnnouncer(self.record)
+        self.wanted_comparisons = 0
         self.follower, self.reconciler = self.replica()
 
     def replica(self) -> tuple[KnowledgeFollower, KnowledgeReconciler]:
@@ -100,8 +101,11 @@ class World:
         index: Index[KnowledgeEntry] = Index(
             "knowledge", self.collections, entries, switches, FakeModels(), on_model_back=lambda: None
         )
-        follower = KnowledgeFollower(index, self.record, self.announcer)
+        follower = KnowledgeFollower(index, self.record, self.announcer, self._compare_soon)
         return follower, KnowledgeReconciler(index, self.record, follower, self.announcer)
+
+    def _compare_soon(self) -> None:
+        self.wanted_comparisons += 1
 
     def assert_agrees(self) -> None:
         """The index is what the record says, and the learner knows."""

@@ -36,7 +36,7 @@ from skillbus.indexer.domain.catalogue.listing import CatalogueListing, skill_to
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.switch_decisions import Indexes
-from skillbus.indexer.domain.knowledge import ChangeListener
+from skillbus.indexer.domain.knowledge import KnowledgeFollower
 from skillbus.indexer.domain.skill.follower import SkillFollower
 from skillbus.indexer.domain.skill.installer import Installer, check_package
 from skillbus.indexer.domain.skill.ports import IncomingPackages, SkillFolders
@@ -154,7 +154,7 @@ class IndexerListeners:
     follower: SkillFollower
     uploads: Uploads
     indexes: Indexes
-    knowledge: ChangeListener
+    knowledge: KnowledgeFollower
 
     async def on_upload(self, delivery: Delivery) -> None:
         """Install an object that was put into the bucket `skills`."""

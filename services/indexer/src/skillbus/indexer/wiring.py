@@ -56,7 +56,7 @@ from skillbus.indexer.domain.index.ports import EmbeddingModels, Entries, EntryT
 from skillbus.indexer.domain.index.switch_decisions import Indexes, SwitchDecisions
 from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTask, SwitchTiming
 from skillbus.indexer.domain.index.switch_record import Switches, SwitchRecord
-from skillbus.indexer.domain.knowledge import ChangeListener, KnowledgeEntries, KnowledgeFollower, KnowledgeReconciler
+from skillbus.indexer.domain.knowledge import KnowledgeEntries, KnowledgeFollower, KnowledgeReconciler
 from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
 from skillbus.indexer.domain.skill.installer import Installer
 from skillbus.indexer.domain.skill.reconciler import FolderTask, SkillReconciler
@@ -142,7 +142,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     record = BusKnowledge(bus.caller)
     entries = KnowledgeEntries(record)
     knowledge_index = _open_index(shared, KnowledgePoints(bus.caller), entries, compare_knowledge_again)
-    knowledge_follower = KnowledgeFollower(knowledge_index.index, record, announcer)
+    knowledge_follower = KnowledgeFollower(knowledge_index.index, record, announcer, compare_knowledge_again)
     knowledge_reconciler = KnowledgeReconciler(knowledge_index.index, record, knowledge_follower, announcer)
 
     steps = {
@@ -163,15 +163,12 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     tool_audit = IndexAuditor(tool_index.index, tool_index.index.sync_entries)
     knowledge_audit = IndexAuditor(knowledge_index.index, knowledge_follower.follow_items, "knowledge_")
     auditor = CatalogueAuditor(skills, listed, tool_audit, knowledge_audit, packages, folders)
-    incoming, registry = (
-        IncomingObjects(package_objects),
-        ToolRegistry(tools, listed, tool_index.index, announcer, _now),
-    )
-    changes = ChangeListener(knowledge_follower, compare_knowledge_again)
+    incoming = IncomingObjects(package_objects)
+    registry = ToolRegistry(tools, listed, tool_index.index, announcer, _now)
     return _Parts(
         handlers=IndexerHandlers(installer, listing, tool_index.index, incoming, folders, indexes),
         tool_handlers=ToolHandlers(registry, listing, installer, auditor),
-        listeners=IndexerListeners(follower, uploads, indexes, changes),
+        listeners=IndexerListeners(follower, uploads, indexes, knowledge_follower),
         tasks=(
             tools_job,
             knowledge_job,

@@ -16,7 +16,7 @@ from watchfiles import awatch
 from skillbus.common.archive import Archive, ArchiveError, pack_directory
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
-from skillbus.indexer.domain.package.findings import PackageError, finding_from_archive
+from skillbus.indexer.domain.package.findings import translate_archive_errors
 from skillbus.indexer.domain.package.skill_package import KEPT_LIMITS, VECTORIZED, SkillPackage, extract_package
 from skillbus.indexer.domain.skill.ports import FolderState, StagedSkill
 
@@ -116,10 +116,8 @@ class DiskFolders:
     def read_state(self, folder: Path) -> FolderState | None:
         if not _may_hold_a_skill(folder) or not any(folder.iterdir()):
             return None
-        try:
+        with translate_archive_errors():
             digest = _digest_content(folder)
-        except ArchiveError as error:
-            raise PackageError((finding_from_archive(error),)) from error
         mark: _Vectorized | None = None
         with suppress(FileNotFoundError, ValidationError):
             mark = _Vectorized.model_validate_json((folder / VECTORIZED).read_bytes())

@@ -51,9 +51,7 @@ class PointBuilder(Protocol[EntryT_contra]):
     ) -> BuiltPoints:
         """Build points with vectors of exactly this model, or with sparse vectors only unless dense ones are required.
 
-        Raises:
-            DenseUnavailableError: Dense vectors are required, and the model is unavailable.
-            RequestError: The embedder is unavailable.
+        Raises DenseUnavailableError if required dense vectors are unavailable, RequestError if the embedder is.
         """
 
 

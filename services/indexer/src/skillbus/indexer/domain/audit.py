@@ -92,8 +92,7 @@ class CatalogueAuditor:
     async def audit_catalogue(self, request: AuditIndex) -> IndexAudited:
         """Compare catalogue and index, ignoring writes in flight. With `fix`, repair and report what was repaired.
 
-        Raises:
-            IndexUnavailableError: The index of tools is unavailable.
+        Raises IndexUnavailableError for the index of tools; that of knowledge is reported as unavailable.
         """
         found, differences = await self.tools.audit_index(request.project, fix=request.fix)
         records = {record.package: record for record in await self.skills.load_all(request.project)}
@@ -141,17 +140,15 @@ async def read_status(listed: ListedTools, index: Index[ToolEntry]) -> IndexerSt
     """Count the catalogue and the index. The counts of the index are absent when it is unavailable."""
     tools = await listed.list_all_tools()
     skills = [tool for tool in tools if tool.tool_type is ToolType.SKILL]
-    points: int | None
     try:
         counts = await index.count_points()
-        points = counts.points
     except IndexUnavailableError:
-        counts, points = IndexCounts(None, None, 0), None
+        counts = IndexCounts(None, None, None)
     return IndexerStatus(
         skills=len(skills),
         tools=len(tools) - len(skills),
         waiting=sum(skill.state is ToolState.ACTIVE and not skill.indexed for skill in skills),
-        points=points,
+        points=counts.points,
         collection=counts.collection,
         model=counts.model,
     )

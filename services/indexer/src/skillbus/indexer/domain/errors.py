@@ -1,4 +1,4 @@
-"""Errors of the indexer.
+"""Errors of the indexer. Each class has the `code` that callers get; None if no caller gets the error.
 
 IndexerError
 ├── SkillMissingError         no skill of that name is installed
@@ -7,7 +7,7 @@ IndexerError
 ├── PlaceNotWantedError       an operator approves a place that the skill does not request
 ├── ToolMissingError          the catalogue has no tool of that id
 ├── ToolChangedError          the description in quarantine is not the one that was reviewed
-├── NothingNamedError         neither ids nor a source say what to remove
+├── NothingNamedError         neither ids nor a source say what to remove; all tools are never removed by omission
 ├── IndexUnavailableError     the vector store or the embedder is unavailable; the catalogue stays the record
 │   └── DenseUnavailableError the model of a collection gives no vectors now
 ├── IndexMissingError         no index of that alias
@@ -19,22 +19,28 @@ WriteConflictError            (common/records.py) somebody else wrote the record
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from skillbus.contracts.errors import ErrorCode
 
 
 class IndexerError(Exception):
-    """Base of the indexer's errors."""
+    code: ClassVar[ErrorCode | None] = None
+    details: dict[str, JsonValue] | None = None
 
 
 class SkillMissingError(IndexerError):
-    """No skill of that name is installed."""
+    code = ErrorCode.SKILL_NOT_FOUND
 
     def __init__(self, project: str, name: str) -> None:
         super().__init__(f"No skill {name!r} is installed in project {project!r}.")
-        self.name = name
+        self.details = {"skill": name}
 
 
 class VersionMissingError(IndexerError):
-    """The history has no such package."""
+    code = ErrorCode.NOT_FOUND
 
     def __init__(self, name: str, content_digest: str | None) -> None:
         wanted = f"no package {content_digest}" if content_digest else "no earlier package"
@@ -42,17 +48,18 @@ class VersionMissingError(IndexerError):
 
 
 class SkillPinnedError(IndexerError):
-    """The skill is pinned to its package."""
+    code = ErrorCode.CONFLICT
 
     def __init__(self, project: str, name: str, content_digest: str) -> None:
         super().__init__(
             f"The skill {name!r} of project {project!r} is pinned to the package {content_digest}: "
             "unpin it (pin_skill with pinned: false) to install another."
         )
+        self.details = {"reason": "pinned"}
 
 
 class PlaceNotWantedError(IndexerError):
-    """The approval is for a place that the skill does not request, perhaps any more."""
+    code = ErrorCode.INVALID_REQUEST
 
     def __init__(self, name: str, place: str, wanted: Sequence[str]) -> None:
         wants = f"it requests {', '.join(wanted)}" if wanted else "it requests no network"
@@ -60,57 +67,53 @@ class PlaceNotWantedError(IndexerError):
 
 
 class ToolMissingError(IndexerError):
-    """The catalogue has no tool of that id."""
+    code = ErrorCode.NOT_FOUND
 
     def __init__(self, project: str, tool_id: str) -> None:
         super().__init__(f"The catalogue of project {project!r} has no tool {tool_id!r}.")
 
 
 class ToolChangedError(IndexerError):
-    """The description in quarantine is another one by now."""
+    code = ErrorCode.CONFLICT
 
     def __init__(self, tool_id: str, digest: str) -> None:
         super().__init__(f"The tool {tool_id!r} changed since it was reviewed: review it again, and accept {digest}.")
 
 
 class NothingNamedError(IndexerError):
-    """The request does not say what to remove. All tools are never removed by omission."""
+    code = ErrorCode.INVALID_REQUEST
 
     def __init__(self) -> None:
         super().__init__("Name the tools to remove by `ids`, or all of one `source`.")
 
 
 class IndexUnavailableError(IndexerError):
-    """The index cannot be read or written now."""
+    code = ErrorCode.VECTOR_STORE_UNAVAILABLE
 
 
 class DenseUnavailableError(IndexUnavailableError):
-    """The model of a collection is unavailable."""
-
     def __init__(self, fingerprint: str, reason: str) -> None:
         super().__init__(f"The model {fingerprint} gives no vectors now: {reason}")
 
 
 class IndexMissingError(IndexerError):
-    """There is no index of that alias."""
+    code = ErrorCode.NOT_FOUND
 
     def __init__(self, alias: str) -> None:
         super().__init__(f"There is no index {alias!r}: list the indexes to see their names.")
 
 
 class NoDefaultModelError(IndexerError):
-    """There is no model to switch to."""
+    code = ErrorCode.CONFLICT
 
     def __init__(self) -> None:
         super().__init__("There is no default embedding model that gives vectors: make one the default first.")
 
 
 class RollBackRefusedError(IndexerError):
-    """The collection before the last switch is gone, or there was none."""
+    code = ErrorCode.CONFLICT
 
 
 class UnsettledError(IndexerError):
-    """Verification found differences in every round."""
-
     def __init__(self, rounds: int, differing: int) -> None:
         super().__init__(f"After {rounds} rounds of verification {differing} entries still differ from the record.")

@@ -15,10 +15,9 @@ from skillbus.contracts.learner.index import KnowledgeItemDigest
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.batches import write_batches
-from skillbus.indexer.domain.index.differences import find_lasting_differences
+from skillbus.indexer.domain.index.differences import NO_WAIT, find_lasting_differences
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Digested, Key
-from skillbus.indexer.domain.skill.reconciler import NO_WAIT, IndexDrift
 
 ATTEMPTS: Final = 3
 """Attempts to follow an event, within some 6 s."""
@@ -102,68 +101,59 @@ class KnowledgeAnnouncer(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
 class KnowledgeFollower:
     """Brings the index to the state of the record, item by item."""
 
-    def __init__(self, index: Index[KnowledgeEntry], record: LearnerRecord, announcer: KnowledgeAnnouncer) -> None:
-        self._index = index
-        self._record = record
-        self._announcer = announcer
-        self._locks = KeyedLocks[Key]()
+    index: Index[KnowledgeEntry]
+    record: LearnerRecord
+    announcer: KnowledgeAnnouncer
+    compare_soon: Callable[[], None]
+    """Makes the comparison of record and index run soon."""
+    locks: KeyedLocks[Key] = field(default_factory=KeyedLocks)
 
     async def follow_items(self, keys: Sequence[Key]) -> None:
         """Index items as they are recorded, or remove them, and report it.
 
         Changes of one item are followed one after the other. Side by side, search would find the later version, then
-        the earlier one, then the later one again.
-
-        Raises:
-            IndexUnavailableError, RequestError: Not possible now. A repetition is harmless.
+        the earlier one, then the later one again. Raises IndexUnavailableError, RequestError; a repetition is harmless.
         """
         wanted = sorted(set(keys))
-        async with self._locks.hold(*wanted):
+        async with self.locks.hold(*wanted):
             seen = await self._sync(wanted)
         if seen:
             refs = [KnowledgeRef(project=item.project, id=item.id, version=item.version) for item in seen]
-            await self._announcer.announce_indexed(refs)
+            await self.announcer.announce_indexed(refs)
+
+    async def follow_event(self, keys: Sequence[Key], attempt: int) -> None:
+        """Follow an event as `follow_items`; after a failure of the last attempt leave its items to the comparison.
+
+        The comparison is repeated until it succeeds, every 30 s at the latest, and misses nothing. A redelivered event
+        would come after 2 and 10 minutes, occupy one of the thousand places of unacknowledged events, and end as a
+        dead letter.
+        """
+        try:
+            await self.follow_items(keys)
+        except (IndexUnavailableError, RequestError) as error:
+            if attempt < ATTEMPTS:
+                raise
+            log.info("changes_left_to_comparison", items=len(keys), reason=str(error))
+            self.compare_soon()
 
     async def _sync(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
         """Index the items that changed. Return the items as they were when the index last agreed with them."""
         seen = dict[Key, KnowledgeItem]()
 
         async def load(some: Sequence[Key]) -> Sequence[KnowledgeEntry]:
-            items = await self._record.load_items(some)
+            items = await self.record.load_items(some)
             seen.update({(item.project, item.id): item for item in items})
             return make_entries(items)
 
         known = await load(keys)
-        current = await self._index.find_current(known)
+        current = await self.index.find_current(known)
         changed = [entry for entry in known if entry.key not in current]
-        await self._index.sync_entries([key for key in keys if key not in current], changed, load=load)
+        await self.index.sync_entries([key for key in keys if key not in current], changed, load=load)
         return list(seen.values())
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeListener:
-    """Follows events about changed items. After the last attempt it leaves them to the comparison.
-
-    The comparison is repeated until it succeeds, every 30 s at the latest, and misses nothing. A redelivered event
-    would come after 2 and 10 minutes, occupy one of the thousand places of unacknowledged events, and end as a dead
-    letter.
-    """
-
-    follower: KnowledgeFollower
-    compare_soon: Callable[[], None]
-
-    async def follow_event(self, keys: Sequence[Key], attempt: int) -> None:
-        """Follow as `KnowledgeFollower.follow_items`, but raise none of its errors at the last attempt."""
-        try:
-            await self.follower.follow_items(keys)
-        except (IndexUnavailableError, RequestError) as error:
-            if attempt < ATTEMPTS:
-                raise
-            log.info("changes_left_to_comparison", items=len(keys), reason=str(error))
-            self.compare_soon()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +180,15 @@ class KnowledgeReconciler:
     follower: KnowledgeFollower
     announcer: KnowledgeAnnouncer
 
-    async def compare_index(self) -> IndexDrift:
+    async def compare_index(self) -> None:
         """Index the items that are missing or stale, and remove points without an item.
 
         Items that the index has and the record believes are not indexed are reported again.
-
-        Raises:
-            IndexUnavailableError, RequestError: Not possible now.
+        Raises IndexUnavailableError, RequestError.
         """
         live = await self.index.open_if_needed()
         if live is None:
-            return IndexDrift()
+            return
         observed = _ObservedEntries(self.record)
         found, differing = await find_lasting_differences(self.index.collections, observed, live, NO_WAIT)
         await write_batches(differing.keys, self.follower.follow_items)
@@ -211,4 +199,3 @@ class KnowledgeReconciler:
         if differing or unreported:
             indexed, removed = len(differing.unwritten), len(differing.ghosts)
             log.info("knowledge_drift_repaired", indexed=indexed, removed=removed, reported=len(unreported))
-        return IndexDrift(len(differing.unwritten), len(differing.ghosts))

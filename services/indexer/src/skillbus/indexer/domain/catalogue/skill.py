@@ -91,11 +91,7 @@ class SkillRecord(Message):
         return self.model_copy(update={"skill": self.skill.model_copy(update={"pinned": pinned})})
 
     def with_network(self, approved: Sequence[str]) -> "SkillRecord":
-        """Return the record with the places of the network that runs may reach, in the order of the skill's request.
-
-        Raises:
-            PlaceNotWantedError: The skill does not request one of them.
-        """
+        """Return the record with these places approved, in the order of its request. Raises PlaceNotWantedError."""
         wanted = self.skill.network
         for place in approved:
             if place not in wanted:
@@ -115,11 +111,7 @@ class VersionChange:
 def build_record(
     project: str, package: SkillPackage, content_digest: str, change: VersionChange, earlier: SkillRecord | None
 ) -> SkillRecord:
-    """Build the record of a package. The date of installation, the history and the switches of `earlier` are kept.
-
-    Raises:
-        PackageError: The record would be larger than `RECORD_BYTES`.
-    """
+    """Build the record of a package. `earlier` gives its history, switches and first date. Raises PackageError."""
     read = package.skill
     skill = Skill(
         project=project,
@@ -179,11 +171,7 @@ def describe_version(skill: Skill, reason: VersionReason, at: datetime) -> Skill
 
 
 def find_version(name: str, versions: Sequence[SkillVersion], content_digest: str | None) -> SkillVersion:
-    """Find the version with these files, or the one before the current if no digest is given.
-
-    Raises:
-        VersionMissingError: There is none.
-    """
+    """Find the version with these files, or without a digest the one before the current. Raises VersionMissingError."""
     current = versions[0].content_digest
     for version in versions:
         digest = version.content_digest

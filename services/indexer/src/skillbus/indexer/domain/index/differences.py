@@ -22,9 +22,8 @@ _HASHES_PER_TURN: Final = 128
 _ENTRIES_IN_MEMORY: Final = 512
 SETTLE_S: Final = (0.0, 0.2, 1.0)
 """Waits before a difference is checked again, to distinguish a lasting one from a write in flight."""
-ReportProgress = Callable[[int, int], Awaitable[None]]
-"""Receives the number of entries done and the total."""
-
+NO_WAIT: Final = (0.0,)
+"""Settle time of a reconciler: a write in flight that it repairs needlessly does no harm, and it runs again soon."""
 _MAX_ROUNDS: Final = 10
 
 
@@ -124,65 +123,51 @@ async def _compare(hashes: Mapping[Key, str], entries: AsyncIterator[Digested], 
     return Differences(tuple(sorted(missing)), tuple(sorted(stale)), ghosts, len(known), len(hashes))
 
 
+@dataclass(frozen=True, slots=True)
 class Backfill(Generic[EntryT]):
-    """Fills one collection with vectors of its model."""
+    """Fills one collection with vectors of its model. Methods raise IndexUnavailableError; the next call continues."""
 
-    def __init__(
-        self,
-        collections: WritableCollections[EntryT],
-        entries: Entries[EntryT],
-        collection: str,
-        report: ReportProgress,
-        settle_s: tuple[float, ...] = SETTLE_S,
-    ) -> None:
-        self._collections = collections
-        self._entries = entries
-        self._collection = collection
-        self._report = report
-        self._settle_s = settle_s
+    collections: WritableCollections[EntryT]
+    entries: Entries[EntryT]
+    collection: str
+    report: Callable[[int, int], Awaitable[None]]
+    """Receives the number of entries done and the total."""
+    settle_s: tuple[float, ...] = SETTLE_S
 
     async def write_missing(self) -> None:
-        """Write every entry that has no point. Points of an earlier attempt or of another writer stay.
-
-        Raises:
-            IndexUnavailableError: Not possible now. The next call continues.
-        """
-        differences = await compare_collection(self._collections, self._entries, self._collection)
+        """Write every entry that has no point. Points of an earlier attempt or of another writer stay."""
+        differences = await compare_collection(self.collections, self.entries, self.collection)
         done, total = differences.total - len(differences.missing), differences.total
-        await self._report(done, total)
+        await self.report(done, total)
 
         async def write(batch: Sequence[Key]) -> None:
             nonlocal done
-            entries = await self._entries.load_entries(batch)
-            await self._collections.write_points(self._collection, entries, insert_only=True, dense_required=True)
+            entries = await self.entries.load_entries(batch)
+            await self.collections.write_points(self.collection, entries, insert_only=True, dense_required=True)
             done += len(batch)
-            await self._report(done, total)
+            await self.report(done, total)
 
         await write_batches(differences.missing, write)
 
     async def verify(self) -> None:
-        """Repair differences until a complete comparison finds none that lasts.
+        """Repair differences until a complete comparison finds none that lasts. Raises UnsettledError after ten rounds.
 
         A repair may write a record that was changed after it was read, over a newer point, or write an entry that was
         just removed. The next round finds both. So the last round is one that wrote nothing. Other writers write
         to this collection too, so it has all changes up to then and all later ones.
-
-        Raises:
-            UnsettledError: Every round found a difference.
-            IndexUnavailableError: Not possible now.
         """
 
         async def repair(batch: Sequence[Key]) -> None:
-            entries = await self._entries.load_entries(batch)
-            await self._collections.write_points(self._collection, entries, dense_required=True)
+            entries = await self.entries.load_entries(batch)
+            await self.collections.write_points(self.collection, entries, dense_required=True)
 
         for _ in range(_MAX_ROUNDS):
             found, lasting = await find_lasting_differences(
-                self._collections, self._entries, self._collection, self._settle_s
+                self.collections, self.entries, self.collection, self.settle_s
             )
-            await self._report(found.total - len(lasting.unwritten), found.total)
+            await self.report(found.total - len(lasting.unwritten), found.total)
             if not lasting:
                 return
             await write_batches(lasting.unwritten, repair)
-            await self._collections.remove_points(self._collection, lasting.ghosts)
+            await self.collections.remove_points(self.collection, lasting.ghosts)
         raise UnsettledError(_MAX_ROUNDS, len(lasting.keys))

@@ -45,12 +45,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """The live collection and its size."""
+    """The live collection and its size; None if that is unknown."""
 
     collection: str | None
     model: str | None
     """Fingerprint of the model."""
-    points: int
+    points: int | None
 
 
 def describe_collection(collections: Collections, model: DefaultModel | None) -> IndexModel:

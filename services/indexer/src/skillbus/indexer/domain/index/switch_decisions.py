@@ -77,7 +77,10 @@ class SwitchedIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SwitchDecisions:
-    """Records decisions about an index. A driver carries them out, here or in another replica."""
+    """Records decisions about an index. A driver carries them out, here or in another replica.
+
+    Methods raise RequestError or IndexUnavailableError when nothing could be changed.
+    """
 
     index: SwitchedIndex
     switches: Switches
@@ -88,11 +91,7 @@ class SwitchDecisions:
     """Wakes the driver of this replica."""
 
     async def follow_default_model(self) -> None:
-        """Begin or abandon a switch as the default model requires.
-
-        Raises:
-            IndexerError, RequestError: Not possible now.
-        """
+        """Begin or abandon a switch as the default model requires."""
         default, live = await self.models.load_default(), await self.index.collections.find_live()
         if default is None or live is None:  # the first collection is created for the default model
             return
@@ -102,11 +101,7 @@ class SwitchDecisions:
         await self._record(decision, stored, live, default)
 
     async def start_switch(self) -> IndexState:
-        """Begin a switch to the default model, also after a rollback. A running one to that model continues.
-
-        Raises:
-            NoDefaultModelError, WriteConflictError, IndexUnavailableError: It did not begin.
-        """
+        """Begin a switch to the default model, or continue it, also after a rollback. Raises NoDefaultModelError."""
         default = await self.models.load_default()
         if default is None:
             raise NoDefaultModelError
@@ -118,11 +113,7 @@ class SwitchDecisions:
         return await self.describe_state()
 
     async def roll_back(self) -> IndexState:
-        """Return to the source of the last switch, or abandon a running one.
-
-        Raises:
-            RollBackRefusedError, WriteConflictError, IndexUnavailableError: Nothing was changed.
-        """
+        """Return to the source of the last switch, or abandon a running one. Raises RollBackRefusedError."""
         stored = await self.switches.load(self.index.alias)
         if stored is None:
             raise RollBackRefusedError("This index was never switched: there is nothing to roll back.")
@@ -209,11 +200,7 @@ class Indexes:
         raise IndexMissingError(alias)
 
     async def follow_default_model(self) -> None:
-        """Begin or abandon switches as the default model requires. An index that fails does not stop the others.
-
-        Raises:
-            IndexerError, RequestError: Not possible now for one of them.
-        """
+        """Begin or abandon switches as the default model requires. An index that fails does not stop the others."""
         outcomes = await gather(*(one.follow_default_model() for one in self.decisions), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from typing import Final, Generic
 
@@ -25,7 +26,6 @@ from skillbus.indexer.domain.index.differences import SETTLE_S, Backfill
 from skillbus.indexer.domain.index.ports import Entries, EntryT, WritableCollections
 from skillbus.indexer.domain.index.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.index.switch_record import (
-    LeaseWatch,
     StoredSwitch,
     SwitchAnnouncer,
     Switches,
@@ -71,7 +71,7 @@ class SwitchPorts(Generic[EntryT]):
 
 
 class SwitchDriver(Generic[EntryT]):
-    """Carries out the switches of one alias, if no other replica does."""
+    """Carries out the switches of one alias, if no other replica does. Methods raise IndexerError, RequestError."""
 
     def __init__(
         self, ports: SwitchPorts[EntryT], owner: str, timing: SwitchTiming, on_moved: Callable[[], None]
@@ -80,7 +80,10 @@ class SwitchDriver(Generic[EntryT]):
         self._owner = owner
         self._timing = timing
         self._on_moved = on_moved
-        self._watch = LeaseWatch(owner, timing.lease_s, ports.now)
+        self._seen: tuple[int, datetime] | None = None
+        """Last seen revision of the record, and the moment when it was first seen."""
+        self._progress_at = 0.0
+        """Monotonic time of the last report of progress."""
         self._woken = asyncio.Event()
         self._driving = False
         self._settled: tuple[str, SwitchPhase] | None = None
@@ -95,17 +98,13 @@ class SwitchDriver(Generic[EntryT]):
         self._woken.clear()
 
     async def run_round(self) -> float:
-        """Do what the record says. Return the number of seconds until the next round is due.
-
-        Raises:
-            IndexerError, RequestError: Not possible now.
-        """
+        """Do what the record says. Return the number of seconds until the next round is due."""
         ports = self._ports
         # List the collections before the record is read: the record then has every listed collection of a switch.
         names, live = await ports.collections.list_names(), await ports.collections.find_live()
         stored = await ports.switches.load(ports.alias)
         if stored is not None and stored.record.running:
-            if not self._watch.is_free(stored):
+            if not self._is_free(stored):
                 return self._timing.lease_s / 3
             await self._delete_unneeded(stored, names, live)
             await self._drive(stored)
@@ -117,17 +116,24 @@ class SwitchDriver(Generic[EntryT]):
         return self._seconds_to_next_round(stored)
 
     async def release_lease(self) -> None:
-        """Let another replica take over a switch that was interrupted here.
-
-        Raises:
-            RequestError: The record cannot be written. The lease then expires by itself.
-        """
+        """Let another replica take over a switch that was interrupted here. Otherwise the lease expires by itself."""
         if not self._driving:
             return
         stored = await self._ports.switches.load(self._ports.alias)
         if stored is not None and stored.record.owner == self._owner:
             with suppress(WriteConflictError):
                 await self._ports.switches.save(self._ports.alias, set_owner(stored.record, None), stored.revision)
+
+    def _is_free(self, stored: StoredSwitch) -> bool:
+        """Return True if nobody else holds the lease. An abandoned one stands still for the duration of a lease.
+
+        The duration is measured by the clock of this machine, because clocks of two machines may differ.
+        """
+        if stored.record.owner in {None, self._owner}:
+            return True
+        if self._seen is None or self._seen[0] != stored.revision:
+            self._seen = (stored.revision, self._ports.now())
+        return self._ports.now() - self._seen[1] >= timedelta(seconds=self._timing.lease_s)
 
     async def _drive(self, stored: StoredSwitch) -> None:
         lease = SwitchLease(self._ports.switches, self._ports.alias, self._owner, stored)
@@ -174,7 +180,8 @@ class SwitchDriver(Generic[EntryT]):
         ports, target = self._ports, lease.record.target
         # In every phase: the store may have lost the collection, or another replica may have deleted it as unneeded.
         await ports.collections.ensure_collection(target)
-        report = _Progress(lease, ports.alias, ports.announcer)
+        report = partial(self._report_progress, lease)
+        self._progress_at = time.monotonic()
         backfill = Backfill(ports.collections, ports.entries, target.collection, report, self._timing.settle_s)
         match lease.switch.phase:
             case SwitchPhase.BUILDING:
@@ -190,6 +197,17 @@ class SwitchDriver(Generic[EntryT]):
                 await lease.update_record(lambda record: complete_switch(record, ports.now(), self._timing.keep_s))
                 log.info("index_switched", target=target.collection, entries=lease.switch.total)
         await try_announce(ports.announcer, ports.alias, lease.switch)
+
+    async def _report_progress(self, lease: SwitchLease, done: int, total: int) -> None:
+        """Record and publish the progress, at most every 5 % or 2 s."""
+        known, now = lease.switch, time.monotonic()
+        share = abs(done - known.done) / max(total, 1)
+        news = total != known.total or known.problem is not None or share >= _PROGRESS_SHARE
+        if not news and (done == known.done or now - self._progress_at < _PROGRESS_S):
+            return
+        self._progress_at = now
+        await lease.update_record(lambda record: record_progress(record, done, total))
+        await try_announce(self._ports.announcer, self._ports.alias, lease.switch)
 
     async def _report_problem(self, lease: SwitchLease, problem: str) -> None:
         log.warning("index_switch_hindered", phase=lease.switch.phase, reason=problem)
@@ -248,26 +266,6 @@ class SwitchDriver(Generic[EntryT]):
         now = self._ports.now()
         coming = [(end - now).total_seconds() for end in ends if end > now]
         return min([self._timing.lease_s, *coming])
-
-
-class _Progress:
-    """Records and publishes the progress of a switch, at most every 5 % or 2 s."""
-
-    def __init__(self, lease: SwitchLease, alias: str, announcer: SwitchAnnouncer) -> None:
-        self._lease = lease
-        self._alias = alias
-        self._announcer = announcer
-        self._at = time.monotonic()
-
-    async def __call__(self, done: int, total: int) -> None:
-        known, now = self._lease.switch, time.monotonic()
-        share = abs(done - known.done) / max(total, 1)
-        news = total != known.total or known.problem is not None or share >= _PROGRESS_SHARE
-        if not news and (done == known.done or now - self._at < _PROGRESS_S):
-            return
-        self._at = now
-        await self._lease.update_record(lambda record: record_progress(record, done, total))
-        await try_announce(self._announcer, self._alias, self._lease.switch)
 
 
 class SwitchTask(Generic[EntryT]):

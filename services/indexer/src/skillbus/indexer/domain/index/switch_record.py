@@ -208,24 +208,3 @@ class SwitchLease:
     async def renew_lease(self) -> None:
         """Show that the work continues."""
         await self.update_record(lambda record: record)
-
-
-class LeaseWatch:
-    """Detects abandoned leases: their revision stands still for the duration of a lease.
-
-    The duration is measured by the clock of this machine, because clocks of two machines may differ.
-    """
-
-    def __init__(self, owner: str, lease_s: float, now: Callable[[], datetime]) -> None:
-        self._owner = owner
-        self._lease = timedelta(seconds=lease_s)
-        self._now = now
-        self._seen: tuple[int, datetime] | None = None
-
-    def is_free(self, stored: StoredSwitch) -> bool:
-        """Return True if nobody else holds the lease."""
-        if stored.record.owner in {None, self._owner}:
-            return True
-        if self._seen is None or self._seen[0] != stored.revision:
-            self._seen = (stored.revision, self._now())
-        return self._now() - self._seen[1] >= self._lease

@@ -24,7 +24,7 @@ from skillbus.common import json_schema
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, SkillFinding
 from skillbus.indexer.domain.package.argparse_schema import ScriptArguments, read_arguments
 from skillbus.indexer.domain.package.files import PackageFiles, Script, detect_runtime
-from skillbus.indexer.domain.package.findings import BadEntryPointError, FindingCode, finding
+from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding
 from skillbus.indexer.domain.package.run_requests import LIMITS_KEY, NETWORK_KEY
 
 DEFAULT_ACTION: Final = "run"
@@ -45,11 +45,7 @@ _OBJECT: Final = TypeAdapter(dict[str, JsonValue])
 def find_entry_points(
     metadata: Mapping[str, str], scripts: Sequence[Script], files: PackageFiles
 ) -> tuple[tuple[EntryPoint, ...], tuple[SkillFinding, ...]]:
-    """Find the entry points of a skill. Return them and the warnings about them.
-
-    Raises:
-        BadEntryPointError: `metadata` declares one that is not usable.
-    """
+    """Find the entry points of a skill. Return them and the warnings about them. Raises PackageError."""
     declared = {key: value for key, value in metadata.items() if key == _ENTRY or key.startswith(f"{_ENTRY}.")}
     points, warnings = (_read_declared(declared, metadata, files), ()) if declared else _infer(scripts, files)
     return points, (*_report_unknown_keys(metadata), *warnings)
@@ -81,7 +77,7 @@ def _read_declared(
 ) -> tuple[EntryPoint, ...]:
     if len(declared) > _MAX_ACTIONS:
         message = f"{len(declared)} actions are declared; at most {_MAX_ACTIONS} are allowed"
-        raise BadEntryPointError((finding(FindingCode.BAD_ENTRY_POINT, message, "metadata"),))
+        raise PackageError((finding(FindingCode.BAD_ENTRY_POINT, message, "metadata"),))
     points: list[EntryPoint] = []
     errors: list[SkillFinding] = []
     for key, script in declared.items():
@@ -94,7 +90,7 @@ def _read_declared(
     if twice:
         errors.append(finding(FindingCode.BAD_ENTRY_POINT, f"the action {twice[0]!r} is declared twice", "metadata"))
     if errors:
-        raise BadEntryPointError(tuple(errors))
+        raise PackageError(tuple(errors))
     return tuple(points)
 
 
@@ -212,11 +208,7 @@ class SchemaError(Exception):
 
 
 def parse_schema(source: str | bytes) -> dict[str, JsonValue]:
-    """Parse the JSON Schema of an object that a skill declares for its arguments.
-
-    Raises:
-        SchemaError: It is not JSON, not an object's schema, refers to another document, or runs could not use it.
-    """
+    """Parse the JSON Schema of an object that a skill declares for its arguments. Raises SchemaError."""
     if len(source) > SCHEMA_BYTES:
         raise SchemaError(f"the schema is longer than {SCHEMA_BYTES} bytes")
     try:

@@ -83,11 +83,7 @@ _TOKEN: Final = re.compile(
 
 
 def scan_package(files: PackageFiles, scripts: Sequence[Script]) -> SkillScan:
-    """Scan all files of a skill. The report has at most some 100 KiB, because each list is cut.
-
-    Raises:
-        ArchiveError: A file is damaged.
-    """
+    """Scan all files of a skill. Each list is cut, so that the report has some 100 KiB at most. Raises ArchiveError."""
     every = sorted(files.by_path.values(), key=lambda file: file.path)
     scanner = _NetworkScanner(files)
     return SkillScan(

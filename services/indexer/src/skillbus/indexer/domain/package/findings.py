@@ -1,13 +1,7 @@
-"""Findings of the validation of a package, and the errors that carry them.
+"""Findings of the validation of a package, and the error that carries them."""
 
-```text
-PackageError                 base; carries every `SkillFinding` so far: `errors` (never empty) and `warnings`
-├── BadEntryPointError       a declared entry point is not usable
-└── BadDescriptionError      a new description is empty, too long or cannot be written into this SKILL.md
-```
-"""
-
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final
 
@@ -77,12 +71,8 @@ def finding(code: FindingCode, message: str, where: str = "") -> SkillFinding:
     return SkillFinding(code=code.value, message=message, where=where)
 
 
-def finding_from_archive(error: ArchiveError) -> SkillFinding:
-    return SkillFinding(code=error.code.value, message=error.message, where=error.entry)
-
-
 class PackageError(Exception):
-    """The package is not a skill that can be installed."""
+    """The package is not a skill that can be installed. It carries all findings so far; `errors` is never empty."""
 
     def __init__(self, errors: tuple[SkillFinding, ...], warnings: tuple[SkillFinding, ...] = ()) -> None:
         super().__init__("; ".join(f"{item.code}: {item.message}" for item in errors))
@@ -95,12 +85,14 @@ class PackageError(Exception):
         return self.errors[0].code
 
 
-class BadEntryPointError(PackageError):
-    """A declared entry point names no script, an unknown mode or an invalid schema."""
-
-
-class BadDescriptionError(PackageError):
-    """SKILL.md cannot take the new description."""
+@contextmanager
+def translate_archive_errors(warnings: tuple[SkillFinding, ...] = ()) -> Generator[None]:
+    """Raise an ArchiveError as a PackageError that also carries `warnings`."""
+    try:
+        yield
+    except ArchiveError as error:
+        found = SkillFinding(code=error.code.value, message=error.message, where=error.entry)
+        raise PackageError((found,), warnings) from error
 
 
 def findings_from_refusal(error: PackageError | SkillPinnedError) -> tuple[SkillFinding, ...]:

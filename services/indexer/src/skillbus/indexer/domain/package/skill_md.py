@@ -21,7 +21,7 @@ from skillbus.common.front_matter import (
     split_front_matter,
 )
 from skillbus.contracts.indexer.skill_record import SkillFinding, SkillLimits
-from skillbus.indexer.domain.package.findings import BadDescriptionError, FindingCode, finding
+from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding
 from skillbus.indexer.domain.package.run_requests import parse_requested_limits, parse_requested_network
 from skillbus.indexer.domain.package.yaml_repair import FRONTMATTER_BYTES, SkillFrontMatter, parse_skill_front_matter
 
@@ -87,11 +87,7 @@ def parse_skill_md(data: bytes, *, folder: str | None = None) -> SkillMdReport:
 
 
 def rewrite_description(data: bytes, description: str) -> bytes:
-    """Return the file with another description. Every other line stays as it is, byte for byte.
-
-    Raises:
-        BadDescriptionError: The description is empty or over 1,024 characters, or the file has no line for it.
-    """
+    """Return the file with another description, and every other line as it is. Raises PackageError."""
     description = description.strip()
     if not description:
         raise _bad_description("the description is empty; say what the skill does and when to use it")
@@ -274,8 +270,8 @@ def _read_text(fields: _Fields, key: str, notes: _Notes) -> str | None:
     return node.text.strip() or None
 
 
-def _bad_description(message: str) -> BadDescriptionError:
-    return BadDescriptionError((finding(FindingCode.BAD_DESCRIPTION, message, "description"),))
+def _bad_description(message: str) -> PackageError:
+    return PackageError((finding(FindingCode.BAD_DESCRIPTION, message, "description"),))
 
 
 def _find_end_of_entry(lines: list[str], start: int) -> int:

@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 from skillbus.common.archive import (
     Archive,
-    ArchiveError,
     ArchiveLimits,
     PackedFile,
     open_archive,
@@ -18,14 +17,8 @@ from skillbus.common.archive import (
 from skillbus.contracts.indexer.skill_record import EntryPoint, SkillFinding, SkillScan
 from skillbus.indexer.domain.package.entry_point import choose_default_action, find_entry_points
 from skillbus.indexer.domain.package.file_report import scan_package
-from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, find_scripts
-from skillbus.indexer.domain.package.findings import (
-    BadEntryPointError,
-    FindingCode,
-    PackageError,
-    finding,
-    finding_from_archive,
-)
+from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, find_scripts
+from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding, translate_archive_errors
 from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
 
 SKILL_MD = "SKILL.md"
@@ -54,7 +47,6 @@ class SkillPackage:
     skill_hash: str
     """First digits of the SHA-256 of SKILL.md, hex, for `.vectorized`."""
     files: tuple[PackageFile, ...]
-    scripts: tuple[Script, ...]
     entry_points: tuple[EntryPoint, ...]
     scan: SkillScan
     warnings: tuple[SkillFinding, ...]
@@ -68,71 +60,39 @@ class SkillPackage:
 def open_package(
     source: bytes | BinaryIO, limits: ArchiveLimits = PACKAGE_LIMITS, *, folder: str | None = None
 ) -> tuple[Archive, SkillPackage]:
-    """Open and validate an upload. `extract_package` writes it and also checks the data of every file.
-
-    Raises:
-        PackageError: The archive or the skill is refused.
-    """
-    try:
+    """Open and validate an upload; `extract_package` checks the data of every file. Raises PackageError."""
+    with translate_archive_errors():
         archive = open_archive(source, limits)
         return archive, read_package(archive, folder=folder)
-    except ArchiveError as error:
-        raise PackageError((finding_from_archive(error),)) from error
 
 
 def open_folder(root: Path, limits: ArchiveLimits = KEPT_LIMITS) -> tuple[Archive, SkillPackage]:
-    """Pack and validate a skill that was put into a folder by hand. The same files give the same archive.
-
-    Raises:
-        PackageError: The folder or the skill is refused.
-        OSError: A file cannot be read.
-    """
-    try:
+    """Pack and validate a skill in a folder. The same files give the same archive. Raises PackageError, OSError."""
+    with translate_archive_errors():
         data = pack_directory(root, limits, skip={VECTORIZED})
-    except ArchiveError as error:
-        raise PackageError((finding_from_archive(error),)) from error
     return open_package(data, limits, folder=root.name)
 
 
 def extract_package(archive: Archive, package: SkillPackage, directory: Path) -> None:
-    """Write the skill's files into an existing, empty staging folder.
-
-    Raises:
-        PackageError: A file is damaged or larger than it declares.
-        OSError: The disk is full.
-    """
-    try:
+    """Write the skill's files into an empty staging folder. Raises PackageError if a file is damaged, OSError."""
+    with translate_archive_errors(package.warnings):
         archive.extract_to(directory, strip_prefix=package.prefix, skip={VECTORIZED})
-    except ArchiveError as error:
-        raise PackageError((finding_from_archive(error),), package.warnings) from error
 
 
 def replace_description(archive: Archive, package: SkillPackage, description: str) -> bytes:
-    """Pack the same files with another description in SKILL.md. Open the result as an upload.
-
-    Raises:
-        BadDescriptionError: The description is invalid, or this SKILL.md cannot take it.
-        PackageError: A file is damaged, or the new package is over the limits.
-    """
+    """Pack the same files with another description. Open the result as an upload. Raises PackageError."""
 
     def content(path: str) -> bytes:
         data = archive.read_file(package.prefix + path)
         return rewrite_description(data, description) if path == package.skill_md else data
 
-    try:
+    with translate_archive_errors():
         files = [PackedFile(file.path, content(file.path), file.executable) for file in package.files]
         return pack_files(files, deflate=True)
-    except ArchiveError as error:
-        raise PackageError((finding_from_archive(error),)) from error
 
 
 def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage:
-    """Find and validate the skill in an archive. `folder` is the name of the folder that the archive was made from.
-
-    Raises:
-        PackageError: There is no skill, or it cannot be installed.
-        ArchiveError: A file is damaged.
-    """
+    """Find and validate the skill in an archive, which may be made from a folder. Raises PackageError, ArchiveError."""
     skill_md, warnings = _find_skill_md(archive)
     prefix = skill_md.rpartition("/")[0] + "/" if "/" in skill_md else ""
     data = archive.read_file(skill_md)
@@ -149,8 +109,8 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
     scripts = find_scripts(((file.path, file.size_bytes) for file in by_path.values()), files.read)
     try:
         entry_points, more = find_entry_points(report.skill.metadata, scripts, files)
-    except BadEntryPointError as error:
-        raise BadEntryPointError(error.errors, warnings) from error
+    except PackageError as error:
+        raise PackageError(error.errors, warnings) from error
     return SkillPackage(
         skill=report.skill,
         digest=archive.digest,
@@ -160,7 +120,6 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
         skill_md_bytes=len(data),
         skill_hash=hashlib.sha256(data).hexdigest()[:_SHORT_HASH],
         files=tuple(by_path.values()),
-        scripts=scripts,
         entry_points=entry_points,
         scan=scan_package(files, scripts),
         warnings=(*warnings, *more),
@@ -171,9 +130,8 @@ def _find_skill_md(archive: Archive) -> tuple[str, tuple[SkillFinding, ...]]:
     """Return the path of the topmost SKILL.md and warnings about its place. Others must lie below its folder."""
     found = [entry.path for entry in archive.files if entry.path.rpartition("/")[2] in {SKILL_MD, "skill.md"}]
     if not found:
-        raise PackageError(
-            (finding(FindingCode.NO_SKILL_MD, "there is no SKILL.md at the top or in the one top folder"),)
-        )
+        message = "there is no SKILL.md at the top or in the one top folder"
+        raise PackageError((finding(FindingCode.NO_SKILL_MD, message),))
     highest = min(path.count("/") for path in found)
     candidates = [path for path in found if path.count("/") == highest]
     prefix = candidates[0].rpartition("/")[0] + "/" if highest else ""
@@ -192,10 +150,6 @@ def _warn_of_place(archive: Archive, skill_md: str, prefix: str) -> tuple[SkillF
         (not skill_md.endswith(SKILL_MD), FindingCode.SKILL_MD_LOWER_CASE, "the file should be called SKILL.md"),
         (prefix.count("/") > 1, FindingCode.NESTED, f"the skill is below the top folder; {prefix} is stripped"),
         (bool(outside), FindingCode.FILES_OUTSIDE, f"files outside {prefix} are ignored: {', '.join(outside[:3])}"),
-        (
-            prefix + VECTORIZED in paths,
-            FindingCode.RESERVED_FILE,
-            f"{VECTORIZED} belongs to the indexer and is ignored",
-        ),
+        (prefix + VECTORIZED in paths, FindingCode.RESERVED_FILE, f"{VECTORIZED} is the indexer's and is ignored"),
     ]
     return tuple(finding(code, message, skill_md) for applies, code, message in warnings if applies)

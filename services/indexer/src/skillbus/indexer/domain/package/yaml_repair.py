@@ -37,10 +37,9 @@ class SkillFrontMatter:
 
 
 def parse_skill_front_matter(source: str) -> SkillFrontMatter:
-    """Parse the front matter of a SKILL.md. Values that YAML refuses, for an unquoted colon and the like, are quoted.
+    """Parse front matter. Values that YAML refuses, for an unquoted colon and the like, are quoted.
 
-    Raises:
-        FrontMatterError: It is not a mapping, or the repair does not make it YAML.
+    Raises FrontMatterError if it is not a mapping, or if the repair does not make it YAML.
     """
     keys: tuple[str, ...] = ()
     try:

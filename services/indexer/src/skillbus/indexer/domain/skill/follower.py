@@ -42,11 +42,7 @@ class SkillFollower:
     stores: SkillStores
 
     async def follow_skill(self, project: str, name: str) -> None:
-        """Make the index follow the record of a skill, whether it is enabled, disabled or gone.
-
-        Raises:
-            IndexUnavailableError: Not possible now.
-        """
+        """Make the index follow a skill that is enabled, disabled or gone. Raises IndexUnavailableError."""
         async with self.stores.locks.hold((project, name)):
             stored = await self.stores.catalogue.load_skill(project, name)
             if stored is None:

@@ -71,10 +71,7 @@ class Installer:
     async def install(self, project: str, data: bytes) -> InstalledSkill:
         """Install a package, or update the skill of its name. The same files again change nothing.
 
-        Raises:
-            PackageError: It is not a valid skill; nothing was installed.
-            SkillPinnedError: The skill of its name is pinned to another package.
-            WriteConflictError: Another replica installs the same skill now.
+        Raises PackageError if it is not a valid skill, SkillPinnedError if the skill is pinned to another package.
         """
         return await self.install_opened(project, *await asyncio.to_thread(open_package, data))
 
@@ -95,12 +92,7 @@ class Installer:
             return InstalledSkill(outcome, await self._follower.try_index(stored))
 
     async def update_description(self, project: str, name: str, description: str) -> InstalledSkill:
-        """Write another description into SKILL.md and install the result.
-
-        Raises:
-            SkillPinnedError: It is pinned to its package.
-            PackageError: SKILL.md cannot take the description.
-        """
+        """Write another description into SKILL.md and install the result. Raises SkillPinnedError, PackageError."""
         record = (await self.load_skill(project, name)).record
         archive, package = await self._stores.open_stored_package(record.package)
         data = await asyncio.to_thread(replace_description, archive, package, description)
@@ -108,11 +100,9 @@ class Installer:
         return await self.install_opened(project, *await asyncio.to_thread(open_package, data), reason)
 
     async def roll_back(self, project: str, name: str, content_digest: str | None) -> InstalledSkill:
-        """Make an earlier package the current one again: the one before the current if no digest is given.
+        """Make an earlier package the current one again: without a digest, the one before the current.
 
-        Raises:
-            VersionMissingError: Its history has no such package.
-            SkillPinnedError: It is pinned to its package.
+        Raises VersionMissingError if the history has no such package, SkillPinnedError.
         """
         record = (await self.load_skill(project, name)).record
         version = find_version(name, record.history, content_digest)
@@ -148,11 +138,7 @@ class Installer:
             return record
 
     async def set_network(self, project: str, name: str, approved: Sequence[str]) -> SkillRecord:
-        """Approve the places of the network that the runs of a skill may reach, among those it requests.
-
-        Raises:
-            PlaceNotWantedError: It does not request one of them.
-        """
+        """Approve places of the network for a skill's runs, among those it requests. Raises PlaceNotWantedError."""
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
             record = stored.record.with_network(approved)

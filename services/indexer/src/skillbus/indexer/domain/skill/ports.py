@@ -42,8 +42,7 @@ class IncomingPackages(Protocol):
     def open_content(self, package: Content) -> AbstractAsyncContextManager[bytes]:
         """Open the bytes of a package. On exit a package in the object store is deleted there.
 
-        Raises:
-            RequestError: `not_found`, `payload_too_large`, or `invalid_request` if the digest differs.
+        Raises RequestError: `not_found`, `payload_too_large`, or `invalid_request` if the digest differs.
         """
 
 

@@ -12,26 +12,15 @@ from skillbus.common.background import FailureLog, finish_within
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.errors import IndexerError, SkillPinnedError
 from skillbus.indexer.domain.index.batches import write_batches
-from skillbus.indexer.domain.index.differences import find_lasting_differences
+from skillbus.indexer.domain.index.differences import NO_WAIT, find_lasting_differences
 from skillbus.indexer.domain.package.findings import PackageError, findings_from_refusal
 from skillbus.indexer.domain.package.skill_package import open_folder
 from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
 from skillbus.indexer.domain.skill.installer import Installer
 from skillbus.indexer.domain.skill.ports import FolderState
 
-NO_WAIT: Final = (0.0,)
-"""Settle time of a reconciler: a write in flight that it repairs needlessly does no harm, and it runs again soon."""
-
 log = structlog.get_logger(__name__)
 _WATCH_RETRY_S: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class IndexDrift:
-    """Number of entries that a comparison of record and index repaired."""
-
-    indexed: int = 0
-    removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +52,8 @@ class SkillReconciler:
             errors = findings_from_refusal(error)
             await self.stores.announcer.announce_rejection(project, folder.name, errors, once=True)
 
-    async def compare_index(self) -> IndexDrift:
-        """Index the entries that are missing or stale, and remove points without an entry.
-
-        Raises:
-            IndexUnavailableError: Not possible now.
-        """
+    async def compare_index(self) -> None:
+        """Index missing and stale entries, and remove points without an entry. Raises IndexUnavailableError."""
         index = self.stores.index
         live = await index.open_live()
         # A second look leaves writes in flight alone: writing such an entry again could only make it worse.
@@ -81,7 +66,6 @@ class SkillReconciler:
             await self.follower.confirm_indexed(record)
         if differing:
             log.info("index_drift_repaired", indexed=len(differing.unwritten), removed=len(differing.ghosts))
-        return IndexDrift(len(differing.unwritten), len(differing.ghosts))
 
     async def delete_unclaimed_packages(self) -> None:
         """Delete packages of no skill, and packages with a removal that a crash interrupted."""

@@ -57,8 +57,7 @@ class Uploads:
 def parse_project(name: str) -> str:
     """Return the project of an upload: `<project>/<anything>.zip`, or `<anything>.zip` for the default project.
 
-    Raises:
-        PackageError: The name gives none. A guess could show a tenant's skill to another tenant.
+    Raises PackageError for other names: a guess could show a tenant's skill to another tenant.
     """
     folder, slash, file = name.rpartition("/")
     if file.lower().endswith(".zip") and file != ".zip":

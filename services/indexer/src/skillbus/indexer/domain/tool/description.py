@@ -47,12 +47,9 @@ class DescriptionError(ValueError):
 
 
 def parse_description(value: JsonValue, source: str | None) -> ToolDescription:
-    """Parse a description. `source` replaces the source that it names.
+    """Parse a description. `source` replaces the source that it names. Raises DescriptionError.
 
     Sources reserved by skillbus are accepted only as `source`: a line of a file cannot claim to be a server's tool.
-
-    Raises:
-        DescriptionError: It is not a valid description.
     """
     if not isinstance(value, dict):
         raise DescriptionError("is not a JSON object")

@@ -77,6 +77,7 @@ class _PendingPut:
         return digest_entry(self.described.tool, self.described.digest)
 
 
+@dataclass(frozen=True, slots=True)
 class ToolRegistry:
     """Changes the records of tools.
 
@@ -84,19 +85,11 @@ class ToolRegistry:
     and WriteConflictError if it changes all the time.
     """
 
-    def __init__(
-        self,
-        tools: ToolCatalogue,
-        listed: ListedTools,
-        index: Index[ToolEntry],
-        announcer: ToolAnnouncer,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._tools = tools
-        self._listed = listed
-        self._index = index
-        self._announcer = announcer
-        self._now = now
+    tools: ToolCatalogue
+    listed: ListedTools
+    index: Index[ToolEntry]
+    announcer: ToolAnnouncer
+    now: Callable[[], datetime]
 
     async def put_tools(self, request: PutTools) -> ToolsPut:
         """Take descriptions, each by itself. An unchanged one is neither written nor embedded again."""
@@ -115,16 +108,12 @@ class ToolRegistry:
         return ToolsPut(results=tuple(results[at] for at in range(len(request.tools))), indexed=indexed)
 
     async def accept_tool(self, project: str, tool_id: str, digest: str) -> ToolRecord:
-        """Accept the description in quarantine that has this digest.
-
-        Raises:
-            ToolChangedError: The description in quarantine is another one by now.
-        """
+        """Accept the description in quarantine. Raises ToolChangedError if it has another digest by now."""
 
         def accept(record: ToolRecord) -> ToolRecord:
             if record.awaited_digest != digest:
                 raise ToolChangedError(tool_id, record.awaited_digest)
-            return accept_pending(record, self._now()) if record.held else record
+            return accept_pending(record, self.now()) if record.held else record
 
         return await self._change(project, tool_id, accept)
 
@@ -134,20 +123,16 @@ class ToolRegistry:
         def switch(record: ToolRecord) -> ToolRecord:
             if record.disabled is not enabled:
                 return record
-            return record.model_copy(update={"disabled": not enabled, "updated_at": self._now()})
+            return record.model_copy(update={"disabled": not enabled, "updated_at": self.now()})
 
         return await self._change(project, tool_id, switch)
 
     async def remove_tools(self, project: str, tool_ids: Sequence[str], source: str | None) -> Sequence[str]:
-        """Remove tools by id, or all tools of a source. Return the ids of those that existed.
-
-        Raises:
-            NothingNamedError: Neither ids nor a source are given.
-        """
+        """Remove tools by id, or all of a source. Return the ids of those that existed. Raises NothingNamedError."""
         if not tool_ids and source is None:
             raise NothingNamedError
         ids = list(dict.fromkeys(tool_ids)) or [
-            record.id async for record in self._tools.iterate_tools(project) if record.tool.source == source
+            record.id async for record in self.tools.iterate_tools(project) if record.tool.source == source
         ]
         removed = list[str]()
 
@@ -167,12 +152,12 @@ class ToolRegistry:
         This does not read their records, which takes most of the time of a repeated import. If the first tool is new,
         all are treated as new.
         """
-        if not puts or await self._tools.load_tool(project, puts[0].id) is None:
+        if not puts or await self.tools.load_tool(project, puts[0].id) is None:
             return puts
-        listed = await self._listed.find_tools(project, [put.id for put in puts])
+        listed = await self.listed.find_tools(project, [put.id for put in puts])
         same = [put for put in puts if (tool := listed.get(put.id)) and tool.unchanged_digest == put.described.digest]
         try:
-            current = await self._index.find_current(same)
+            current = await self.index.find_current(same)
         except IndexUnavailableError:
             return puts  # the later steps report it
         for put in same:
@@ -183,15 +168,15 @@ class ToolRegistry:
     async def _put_batch(self, project: str, batch: Sequence[_PendingPut]) -> None:
         """Write a batch. If the first tool is new, the others are treated as new until a write fails."""
         first, *others = batch
-        stored = dict(await self._tools.load_tools(project, [first.id]))
+        stored = dict(await self.tools.load_tools(project, [first.id]))
         if stored:
-            stored |= await self._tools.load_tools(project, [put.id for put in others])
+            stored |= await self.tools.load_tools(project, [put.id for put in others])
         waiting = batch
         for _ in range(_ATTEMPTS):
             waiting = await self._write_batch(waiting, stored)
             if not waiting:
                 return
-            stored = dict(await self._tools.load_tools(project, [put.id for put in waiting]))
+            stored = dict(await self.tools.load_tools(project, [put.id for put in waiting]))
         raise _conflict(project, waiting[0].id)
 
     async def _write_batch(
@@ -202,16 +187,16 @@ class ToolRegistry:
         for put in batch:
             version = stored.get(put.id)
             earlier = version.record if version else None
-            decision = decide_description(put.described, earlier, self._now())
+            decision = decide_description(put.described, earlier, self.now())
             put.decision, put.record = decision, decision.record or earlier
             if decision.record is not None:
                 writes.append((put, ToolWrite(decision.record, version.revision if version else 0)))
-        revisions = await self._tools.save_tools([write for _, write in writes]) if writes else ()
+        revisions = await self.tools.save_tools([write for _, write in writes]) if writes else ()
         for (put, _), revision in zip(writes, revisions, strict=True):
             put.revision = revision
         written = [put for put, _ in writes if put.revision is not None]
         held = [(p.record, p.decision.held_for) for p in written if p.record and p.decision and p.decision.held_for]
-        await gather_all(self._announcer.announce_held(record, reason) for record, reason in held)
+        await gather_all(self.announcer.announce_held(record, reason) for record, reason in held)
         return [put for put, _ in writes if put.revision is None]
 
     async def _index_batch(self, batch: Sequence[_PendingPut]) -> bool:
@@ -226,14 +211,14 @@ class ToolRegistry:
             if any(put.revision is None for put in changed):
                 return False
             revisions = {put.key: put.revision for put in changed if put.revision is not None}
-            return await self._tools.is_unchanged_since(revisions)
+            return await self.tools.is_unchanged_since(revisions)
 
         try:
             same = [entry for put in batch if put.revision is None and (entry := entries.get(put.key))]
-            missing = {entry.key for entry in same} - await self._index.find_current(same)
+            missing = {entry.key for entry in same} - await self.index.find_current(same)
             changed = [put for put in batch if put.revision is not None or put.key in missing]
             known = [entry for put in changed if (entry := entries[put.key])]
-            await self._index.sync_entries([put.key for put in changed], known, is_settled)
+            await self.index.sync_entries([put.key for put in changed], known, is_settled)
         except IndexUnavailableError as error:
             log.warning("tools_indexed_later", tools=len(batch), reason=str(error))
             return False
@@ -242,18 +227,18 @@ class ToolRegistry:
     async def _try_sync(self, keys: Sequence[Key]) -> None:
         """Make the index follow now if it is available; otherwise the reconciler does it later."""
         try:
-            await self._index.sync_entries(keys)
+            await self.index.sync_entries(keys)
         except IndexUnavailableError as error:
             log.warning("tools_indexed_later", tools=len(keys), reason=str(error))
 
     async def _change(self, project: str, tool_id: str, change: Callable[[ToolRecord], ToolRecord]) -> ToolRecord:
         for _ in range(_ATTEMPTS):
-            stored = await self._tools.load_tool(project, tool_id)
+            stored = await self.tools.load_tool(project, tool_id)
             if stored is None or stored.record is None:
                 raise ToolMissingError(project, tool_id)
             changed = change(stored.record)
             if changed is not stored.record:
-                [revision] = await self._tools.save_tools([ToolWrite(changed, stored.revision)])
+                [revision] = await self.tools.save_tools([ToolWrite(changed, stored.revision)])
                 if revision is None:
                     continue
             await self._try_sync([(project, tool_id)])
@@ -262,11 +247,11 @@ class ToolRegistry:
 
     async def _remove_tool(self, project: str, tool_id: str, source: str | None) -> bool:
         for _ in range(_ATTEMPTS):
-            stored = await self._tools.load_tool(project, tool_id)
+            stored = await self.tools.load_tool(project, tool_id)
             if stored is None or stored.record is None or source not in {None, stored.record.tool.source}:
                 return False
             try:
-                await self._tools.delete_tool(stored.record, stored.revision)
+                await self.tools.delete_tool(stored.record, stored.revision)
             except WriteConflictError:
                 continue
             return True

@@ -55,8 +55,8 @@ def execute(connection: Connection, statement: str) -> None:
 
 async def test_a_migration_keeps_the_items(database_url: str) -> None:
     names = [column.name for column in KNOWLEDGE.columns if not column.nullable]
-    row = {name: NOW if name.endswith("_at") else [] if name == "tags" else 1 for name in names}
-    row = {name: str(value) if isinstance(KNOWLEDGE.c[name].type, String) else value for name, value in row.items()}
+    row: dict[str, object] = {name: "a" if isinstance(KNOWLEDGE.c[name].type, String) else 1 for name in names}
+    row |= {"created_at": NOW, "updated_at": NOW, "tags": []}
     old = connect_database(database_url)
     await old.write(create_first_tables)
     await old.write(lambda connection: connection.execute(insert(KNOWLEDGE).values(row)).rowcount)

@@ -42,10 +42,15 @@ from skillbus.relevance.knowledge_text import (
     build_item_lexical_text,
 )
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.score import build_relevance, compute_probability, compute_rarest_idf, find_calibration
+from skillbus.relevance.score import (
+    build_relevance,
+    compute_least_evidence,
+    compute_probability,
+    compute_rarest_idf,
+    find_calibration,
+)
 from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge.score_factors import names_tag
-from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.vectors.mean_direction import compute_mean_direction
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "knowledge"
@@ -229,7 +234,7 @@ def thresholds(worlds: Mapping[str, World], cases: Mapping[str, KnowledgeCases],
         best = own.max(axis=1)
         rows = own.argmax(axis=1).tolist()
         right = np.array([world.docs[row].id in case.grades for row, case in zip(rows, world.cases, strict=True)])
-        least = {fits: least_evidence(fits, len(world.docs)) for fits in FITS}
+        least = {fits: compute_least_evidence(fits, len(world.docs)) for fits in FITS}
         found[name] = {
             str(fits): {
                 "hit_at_1_lost": round(float((right & (best < least[fits])).mean()), 4),

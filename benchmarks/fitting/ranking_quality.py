@@ -43,8 +43,7 @@ from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import JudgedVectors, embed_judged
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance, find_calibration
-from skillbus.retriever.domain.threshold import least_evidence
+from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance, compute_least_evidence, find_calibration
 
 RELEVANCE = build_relevance(find_calibration(DEFAULT_MODEL))
 RESAMPLES = 1_000
@@ -194,7 +193,7 @@ def abstention(judged: Judged, found: Answers) -> dict[str, object]:
     nothing = ~judged.answerable
     chinese = nothing & np.array([query.lang == "zh" for query in judged.queries])
     top = np.array([hits[0].evidence if hits else -np.inf for hits in found.hits])
-    least = {threshold: least_evidence(threshold, len(judged.tools)) for threshold in THRESHOLDS}
+    least = {threshold: compute_least_evidence(threshold, len(judged.tools)) for threshold in THRESHOLDS}
     full = figures_of(judged, found)["recall_at_5"]
     parts = {"all": judged.answerable, **slices(judged)}
     return {

@@ -10,7 +10,7 @@ import pytest
 
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import build_http_model
+from skillbus.embedder.adapters.http.model import HttpModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import AsyncModel
 from skillbus.providers.client import ProviderClients
@@ -42,7 +42,7 @@ def open_live() -> OpenLive:
         asked = {"id": "0" * 32, "provider": str(kind), "name": name, "is_default": True, "fingerprint": None}
         model = ModelRecord.model_validate({**asked, **fields, **dates})
         async with ProviderClients(Secrets()) as providers:
-            made = build_http_model(provider, model, providers)
+            made = HttpModel(provider, model, providers)
             await made.open()
             try:
                 yield made

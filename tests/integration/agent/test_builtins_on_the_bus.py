@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.agent.adapters.builtin_tools import make_builtin_tools
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
+from skillbus.agent.wiring import make_builtin_tools
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import WAIT_S, eventually
@@ -173,7 +173,7 @@ async def test_search_tools_asks_the_retriever(bus: Bus, tmp_path: Path) -> None
     responder = Responder(bus.client, "retriever", "0.0.0", bus.metrics)
     await responder.start(route(SEARCH_TOOLS, find))
     tools = make_builtin_tools(bus.caller, tmp_path)
-    answer = await tools.call("home", "search_tools", {"query": "帮我提交代码", "tool_types": ["skill"]})
+    answer = await tools.get_tool("search_tools").call("home", {"query": "帮我提交代码", "tool_types": ["skill"]})
     await responder.drain()
     assert answer.text == "1. skill:git-commit (skill, score 0.90): git-commit. 生成Git提交信息"
     assert [(request.query, request.project, request.tool_types) for request in asked] == [
@@ -183,13 +183,13 @@ async def test_search_tools_asks_the_retriever(bus: Bus, tmp_path: Path) -> None
 
 async def test_a_search_without_a_retriever_is_unavailable(bus: Bus, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
-        await make_builtin_tools(bus.caller, tmp_path).call("default", "search_tools", {"query": "x"})
+        await make_builtin_tools(bus.caller, tmp_path).get_tool("search_tools").call("default", {"query": "x"})
     assert raised.value.code is ErrorCode.UNAVAILABLE
 
 
 async def test_files_of_a_project_lie_below_the_folder_that_was_set(bus: Bus, tmp_path: Path) -> None:
     """tool-system.md § BuiltInToolsRegistry: FileWrite, FileRead"""
     tools = make_builtin_tools(bus.caller, tmp_path / "files")
-    await tools.call("home", "write_file", {"path": "a/b.txt", "content": "汉字"})
+    await tools.get_tool("write_file").call("home", {"path": "a/b.txt", "content": "汉字"})
     assert (tmp_path / "files" / "home" / "a" / "b.txt").read_text() == "汉字"
-    assert (await tools.call("home", "read_file", {"path": "a/b.txt"})).text == "汉字"
+    assert (await tools.get_tool("read_file").call("home", {"path": "a/b.txt"})).text == "汉字"

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from pydantic import JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTools, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTools, make_tool
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallTimedOutError,
@@ -42,7 +42,7 @@ async def wait(project: str, arguments: WaitArguments) -> ToolAnswer:
     return ToolAnswer(text=f"{project} wait")
 
 
-BUILTINS = BuiltinTools([FunctionTool(BuiltinProfile("wait", "Wait.", "等待。", (), ()), WaitArguments, wait)])
+BUILTINS = BuiltinTools([make_tool(BuiltinProfile("wait", "Wait.", "等待。", (), ()), WaitArguments, wait)])
 
 
 @pytest.fixture

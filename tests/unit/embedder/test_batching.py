@@ -252,7 +252,7 @@ async def test_a_bad_text_in_a_batch_fails_alone() -> None:
         with pytest.raises(TextNotEmbeddableError) as failed:
             await bad
     assert len(found) == 8
-    assert failed.value.text_index == 1
+    assert failed.value.details == {"text_index": 1}
     assert isinstance(failed.value.__cause__, RuntimeError)
 
 

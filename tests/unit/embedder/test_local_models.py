@@ -128,7 +128,7 @@ def test_dimensions_that_a_model_does_not_have_are_refused(tmp_path: Path, name:
 
 def test_an_onnx_model_without_dimensions_has_no_spec_yet(tmp_path: Path) -> None:
     tiny_model(tmp_path / "tiny")
-    assert LocalModels(LocalSettings(tmp_path)).build_spec(LOCAL, record("tiny", path="tiny")) is None
+    assert LocalModels(LocalSettings(tmp_path)).build_spec(LOCAL, record("tiny", path="tiny")).dim == 0
 
 
 def test_prefixes_and_files_change_the_fingerprint_and_limits_do_not(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ import pytest
 
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
-from skillbus.relevance.score import compute_probability
+from skillbus.relevance.score import compute_least_evidence, compute_probability
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits
-from skillbus.retriever.domain.threshold import least_evidence
 
 from ...knowledge_record import NOW, id_of, item
 from .knowledge_fakes import LIVE, Base, FakeIndex, FakeQueries
@@ -188,7 +187,7 @@ async def test_when_not_even_the_best_is_likely_to_fit_nothing_comes_back() -> N
     found = await base.find(explain=True)
     assert found.hits == ()
     assert found.explanation is not None
-    assert found.explanation.threshold == pytest.approx(compute_probability(least_evidence(0.02, LIVE.items)))
+    assert found.explanation.threshold == pytest.approx(compute_probability(compute_least_evidence(0.02, LIVE.items)))
     assert found.explanation.below_threshold == 1
     assert found.explanation.best_score is not None
     assert await base.ids(threshold=0.0) == [id_of(1)]

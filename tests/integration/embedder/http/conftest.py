@@ -10,7 +10,7 @@ import structlog
 from skillbus.common.http_server import serve_http
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import build_http_model
+from skillbus.embedder.adapters.http.model import HttpModel
 from skillbus.embedder.domain.model import AsyncModel
 from skillbus.providers.client import ClientTuning, ProviderClients
 
@@ -85,7 +85,7 @@ async def opened(provider: FakeProvider, providers: ProviderClients) -> AsyncGen
         url: str | None = None,
         **fields: object,
     ) -> AsyncModel:
-        made = build_http_model(registered(url or provider.url, kind, **fields), model or a_model(), providers)
+        made = HttpModel(registered(url or provider.url, kind, **fields), model or a_model(), providers)
         models.append(made)
         await made.open()
         return made

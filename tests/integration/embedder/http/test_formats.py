@@ -9,7 +9,7 @@ import pytest
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
-from skillbus.embedder.adapters.http.model import build_http_model, build_http_spec
+from skillbus.embedder.adapters.http.model import HttpModel, build_http_spec
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import check_rows
 from skillbus.providers.client import ProviderClients
@@ -178,7 +178,7 @@ async def test_a_closed_set_of_providers_opens_no_model(tmp_path: Path) -> None:
     providers = ProviderClients(Secrets({}, tmp_path))
     await providers.close()
     with pytest.raises(ModelUnavailableError, match="shutting down"):
-        await build_http_model(registered("http://127.0.0.1:9"), a_model(), providers).open()
+        await HttpModel(registered("http://127.0.0.1:9"), a_model(), providers).open()
 
 
 async def test_a_key_that_is_exchanged_is_used_by_the_next_request(
@@ -206,10 +206,10 @@ def test_kinds_without_embeddings_over_http_are_told(kind: ProviderKind, provide
     with pytest.raises(ModelUnavailableError):
         build_http_spec(registered(None, kind), a_model())
     with pytest.raises(ModelUnavailableError):
-        build_http_model(registered(None, kind), a_model(), providers)
+        HttpModel(registered(None, kind), a_model(), providers)
 
 
 @pytest.mark.parametrize("address", ["http://a:65536/v1", "http://a:0/v1", "http://xn--/v1"])
 def test_an_address_that_is_none_is_told_before_anything_is_sent(providers: ProviderClients, address: str) -> None:
     with pytest.raises(ModelUnavailableError, match="correct its base_url"):
-        build_http_model(registered(address), a_model(), providers)
+        HttpModel(registered(address), a_model(), providers)

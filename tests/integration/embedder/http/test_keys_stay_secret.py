@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.http.model import build_http_model
+from skillbus.embedder.adapters.http.model import HttpModel
 from skillbus.embedder.domain.errors import EmbedderError
 from skillbus.embedder.domain.model import AsyncModel
 from skillbus.providers.client import ProviderClients
@@ -93,7 +93,7 @@ async def test_no_failure_tells_the_key(
 
 
 async def test_no_key_is_told_when_nobody_answers(providers: ProviderClients, everything_logged: io.StringIO) -> None:
-    model = build_http_model(registered("http://127.0.0.1:1"), a_model(), providers)
+    model = HttpModel(registered("http://127.0.0.1:1"), a_model(), providers)
     await model.open()
     error = await failure(model)
     structlog.get_logger().error("failed", exc_info=error)

@@ -9,7 +9,7 @@ import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import build_http_model
+from skillbus.embedder.adapters.http.model import HttpModel
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
 from skillbus.embedder.domain.model import AsyncModel
 from skillbus.providers.client import ProviderClients
@@ -81,7 +81,7 @@ async def test_a_provider_that_nobody_is_behind_is_tried_again_and_named(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    model = build_http_model(registered(f"http://127.0.0.1:{port}"), a_model(), providers)
+    model = HttpModel(registered(f"http://127.0.0.1:{port}"), a_model(), providers)
     await model.open()
     await fail(model, f"cannot be reached at 127.0.0.1:{port}")
     assert len(waits.waited_s) == 2
@@ -97,7 +97,7 @@ async def test_one_that_hangs_up_without_a_word_is_tried_again(providers: Provid
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        model = build_http_model(registered(f"http://127.0.0.1:{port}"), a_model(), providers)
+        model = HttpModel(registered(f"http://127.0.0.1:{port}"), a_model(), providers)
         await model.open()
         await fail(model, "broke off")
         await model.close()
@@ -112,7 +112,7 @@ async def test_what_speaks_another_protocol_is_told(providers: ProviderClients) 
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        model = build_http_model(registered(f"http://127.0.0.1:{port}"), a_model(), providers)
+        model = HttpModel(registered(f"http://127.0.0.1:{port}"), a_model(), providers)
         await model.open()
         await fail(model, "broke off")
         await model.close()
@@ -224,7 +224,7 @@ async def test_waiting_for_a_place_ends_with_the_timeout(provider: FakeProvider,
 
 def test_only_what_changes_the_vectors_changes_the_fingerprint(providers: ProviderClients) -> None:
     def fingerprint(provider: ProviderRecord | None = None, **fields: object) -> str:
-        made = build_http_model(provider or registered("http://127.0.0.1:1"), a_model(**fields), providers)
+        made = HttpModel(provider or registered("http://127.0.0.1:1"), a_model(**fields), providers)
         return made.spec.fingerprint
 
     same = fingerprint()

@@ -19,7 +19,7 @@ from skillbus.agent.domain.tool_answer import ToolAnswer
 
 async def calculated(expression: str, digits: int = 15) -> ToolAnswer:
     tools = BuiltinTools([CALCULATE])
-    return await tools.call("default", "calculate", {"expression": expression, "digits": digits})
+    return await tools.get_tool("calculate").call("default", {"expression": expression, "digits": digits})
 
 
 @pytest.mark.spec("tool-system.md § 内置工具 calculate")

@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 22, 4, 30, 15, 999, tzinfo=UTC)
 
 
 async def asked(**arguments: JsonValue) -> ToolAnswer:
-    return await BuiltinTools([make_datetime_tool(lambda: NOW)]).call("default", "datetime", arguments)
+    return await BuiltinTools([make_datetime_tool(lambda: NOW)]).get_tool("datetime").call("default", arguments)
 
 
 async def iso(**arguments: JsonValue) -> str:

@@ -42,15 +42,15 @@ def tools_on(files: DiskFiles) -> BuiltinTools:
 
 
 async def write(tools: BuiltinTools, path: str, content: str, **more: JsonValue) -> ToolAnswer:
-    return await tools.call("default", "write_file", {"path": path, "content": content, **more})
+    return await tools.get_tool("write_file").call("default", {"path": path, "content": content, **more})
 
 
 async def read(tools: BuiltinTools, path: str, **more: JsonValue) -> ToolAnswer:
-    return await tools.call("default", "read_file", {"path": path, **more})
+    return await tools.get_tool("read_file").call("default", {"path": path, **more})
 
 
 async def listed(tools: BuiltinTools, path: str = "", project: str = "default") -> list[JsonValue]:
-    answer = await tools.call(project, "list_files", {"path": path})
+    answer = await tools.get_tool("list_files").call(project, {"path": path})
     assert isinstance(answer.structured, dict), answer.text
     entries = answer.structured["entries"]
     assert isinstance(entries, list)
@@ -68,7 +68,7 @@ async def test_what_is_written_is_read_and_listed(tools: BuiltinTools) -> None:
     assert written.structured == {"path": "笔记/今天.md", "size_bytes": 16, "outcome": "created"}
     assert (await read(tools, "笔记/今天.md")).text == "# 今天\n买菜\n"
     assert await listed(tools) == ["笔记"]
-    assert (await tools.call("default", "list_files", {"path": "笔记"})).text == "今天.md (16 bytes)"
+    assert (await tools.get_tool("list_files").call("default", {"path": "笔记"})).text == "今天.md (16 bytes)"
 
 
 @pytest.mark.spec("tool-system.md § 内置工具 FileWrite")
@@ -88,7 +88,7 @@ async def test_a_file_that_is_not_to_be_replaced_stays(tools: BuiltinTools) -> N
 async def test_a_project_sees_nothing_of_another(tools: BuiltinTools) -> None:
     await write(tools, "a.txt", "mine")
     assert await listed(tools, project="other") == []
-    answer = await tools.call("other", "read_file", {"path": "a.txt"})
+    answer = await tools.get_tool("read_file").call("other", {"path": "a.txt"})
     assert answer.is_error
 
 
@@ -121,8 +121,8 @@ async def test_a_folder_of_many_files_is_listed_in_pages(root: Path, tools: Buil
     folder.mkdir(parents=True)
     for number in range(MAX_LISTED + 2):
         (folder / f"{number:04}").touch()
-    first = await tools.call("default", "list_files", {})
-    second = await tools.call("default", "list_files", {"after": about(first, "next")})
+    first = await tools.get_tool("list_files").call("default", {})
+    second = await tools.get_tool("list_files").call("default", {"after": about(first, "next")})
     assert len(await listed(tools)) == MAX_LISTED
     assert second.text == f"{MAX_LISTED:04} (0 bytes)\n{MAX_LISTED + 1:04} (0 bytes)"
 
@@ -138,7 +138,7 @@ async def test_a_file_that_was_put_there_by_hand_is_listed_and_read(tools: Built
 async def test_a_name_that_is_no_utf_8_is_listed_as_what_cannot_be_read(tools: BuiltinTools, root: Path) -> None:
     (root / "default").mkdir(parents=True)
     (root / "default" / os.fsdecode(b"\xff.txt")).write_text("here")
-    answer = await tools.call("default", "list_files", {})
+    answer = await tools.get_tool("list_files").call("default", {})
     assert answer.text == "\ufffd.txt (no file: cannot be read)"
     answer.text.encode()
 
@@ -173,7 +173,7 @@ async def test_a_path_that_leads_elsewhere_is_an_invalid_argument(
     if tool == "write_file":
         arguments["content"] = "x"
     with pytest.raises(ArgumentsInvalidError) as refused:
-        await tools.call("default", tool, arguments)
+        await tools.get_tool(tool).call("default", arguments)
     assert refused.value.path == "$.path"
     assert (root.parent / "secret").read_text() == SECRET
 
@@ -202,7 +202,7 @@ async def test_no_link_is_followed(tools: BuiltinTools, neighbour: Path, path: s
 
 @pytest.mark.parametrize("path", ["folder", "up"])
 async def test_a_folder_behind_a_link_is_not_listed(tools: BuiltinTools, neighbour: Path, path: str) -> None:
-    assert (await tools.call("default", "list_files", {"path": path})).is_error
+    assert (await tools.get_tool("list_files").call("default", {"path": path})).is_error
     assert await listed(tools) == ["folder", "link.txt", "up"]
 
 
@@ -245,13 +245,13 @@ async def test_what_is_no_plain_file_is_not_opened(tools: BuiltinTools, root: Pa
 async def test_a_file_is_no_folder(tools: BuiltinTools) -> None:
     await write(tools, "a.txt", "x")
     assert (await write(tools, "a.txt/b.txt", "x")).is_error
-    assert (await tools.call("default", "list_files", {"path": "a.txt"})).is_error
+    assert (await tools.get_tool("list_files").call("default", {"path": "a.txt"})).is_error
 
 
 async def test_what_is_not_there_is_said_and_not_invented(tools: BuiltinTools) -> None:
     assert (await read(tools, "missing.txt")).is_error
-    assert (await tools.call("default", "list_files", {"path": "missing"})).is_error
-    assert (await tools.call("default", "list_files", {})).text == "Nothing is here yet."
+    assert (await tools.get_tool("list_files").call("default", {"path": "missing"})).is_error
+    assert (await tools.get_tool("list_files").call("default", {})).text == "Nothing is here yet."
 
 
 async def test_a_project_keeps_no_more_than_it_may(root: Path) -> None:
@@ -316,7 +316,7 @@ async def test_arguments_that_do_not_fit_are_refused_with_their_place(
     tools: BuiltinTools, arguments: dict[str, JsonValue], path: str
 ) -> None:
     with pytest.raises(ArgumentsInvalidError) as refused:
-        await tools.call("default", "write_file", arguments)
+        await tools.get_tool("write_file").call("default", arguments)
     assert refused.value.path == path
 
 

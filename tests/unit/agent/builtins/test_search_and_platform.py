@@ -9,12 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from skillbus.agent.adapters.builtin_tools import list_machine_facts
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool, parse_moment, parse_zone
 from skillbus.agent.domain.builtins.files import make_list_files_tool, make_read_file_tool, make_write_file_tool
-from skillbus.agent.domain.builtins.platform import make_platform_tool
+from skillbus.agent.domain.builtins.platform import PLATFORM
 from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.agent.domain.errors import ArgumentsInvalidError, ToolUnknownError
@@ -59,7 +58,7 @@ def all_tools(finder: Finder | None = None) -> BuiltinTools:
             CALCULATE,
             make_datetime_tool(lambda: parse_moment("2026-11-22", parse_zone("UTC"))),
             make_search_tool((finder or Finder()).find_tools),
-            make_platform_tool(list_machine_facts),
+            PLATFORM,
             make_read_file_tool(files),
             make_write_file_tool(files),
             make_list_files_tool(files),
@@ -70,7 +69,7 @@ def all_tools(finder: Finder | None = None) -> BuiltinTools:
 @pytest.mark.spec("tool-type.md § 7.1 vector-search 依赖 toolType")
 async def test_a_search_tells_each_hit_with_its_kind_at_top_level_and_in_the_metadata() -> None:
     """tool-type.md § 7.1: `vector-search` depends on the `toolType` of each result; § 3.4"""
-    answer = await all_tools(Finder(*HITS)).call("default", "search_tools", {"query": "分析Excel文件"})
+    answer = await all_tools(Finder(*HITS)).get_tool("search_tools").call("default", {"query": "分析Excel文件"})
     assert isinstance(answer.structured, dict)
     assert answer.structured["results"] == [
         {
@@ -99,14 +98,18 @@ async def test_a_search_tells_each_hit_with_its_kind_at_top_level_and_in_the_met
 @pytest.mark.spec("tool-system.md § 内置工具 VectorSearch")
 async def test_a_search_asks_for_the_project_the_kinds_and_the_number_that_were_wanted() -> None:
     finder = Finder()
-    await all_tools(finder).call("home", "search_tools", {"query": "x", "limit": 2, "tool_types": ["mcp", "skill"]})
+    await (
+        all_tools(finder)
+        .get_tool("search_tools")
+        .call("home", {"query": "x", "limit": 2, "tool_types": ["mcp", "skill"]})
+    )
     assert finder.asked == [
         SearchTools(query="x", limit=2, tool_types=(ToolType.MCP, ToolType.SKILL), project="home", threshold=None)
     ]
 
 
 async def test_a_search_that_finds_nothing_says_so_and_is_no_error() -> None:
-    answer = await all_tools().call("default", "search_tools", {"query": "x"})
+    answer = await all_tools().get_tool("search_tools").call("default", {"query": "x"})
     assert (answer.is_error, answer.structured) == (False, {"results": [], "degraded": None})
     assert "No tool fits" in answer.text
 
@@ -114,7 +117,7 @@ async def test_a_search_that_finds_nothing_says_so_and_is_no_error() -> None:
 async def test_a_search_that_cannot_be_made_is_the_error_of_the_one_who_could_not() -> None:
     gone = RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, "Qdrant connection failed: refused")
     with pytest.raises(RequestError) as raised:
-        await all_tools(Finder(fails=gone)).call("default", "search_tools", {"query": "x"})
+        await all_tools(Finder(fails=gone)).get_tool("search_tools").call("default", {"query": "x"})
     assert raised.value is gone
 
 
@@ -132,13 +135,13 @@ async def test_a_search_that_cannot_be_made_is_the_error_of_the_one_who_could_no
 )
 async def test_a_search_that_does_not_fit_is_refused_with_its_place(arguments: dict[str, JsonValue], path: str) -> None:
     with pytest.raises(ArgumentsInvalidError) as refused:
-        await all_tools().call("default", "search_tools", arguments)
+        await all_tools().get_tool("search_tools").call("default", arguments)
     assert refused.value.path == path
 
 
 @pytest.mark.spec("tool-system.md § 内置工具 PlatformDetector")
 async def test_the_platform_is_told_and_nothing_that_names_the_machine() -> None:
-    answer = await all_tools().call("default", "platform", {})
+    answer = await all_tools().get_tool("platform").call("default", {})
     assert isinstance(answer.structured, dict)
     assert {"system", "machine", "python"} <= answer.structured.keys()
     told = set(re.split(r"[\s:]+", answer.text))
@@ -147,7 +150,7 @@ async def test_the_platform_is_told_and_nothing_that_names_the_machine() -> None
 
 async def test_a_tool_that_there_is_not_is_unknown() -> None:
     with pytest.raises(ToolUnknownError, match="calculate"):
-        await all_tools().call("default", "eval", {})
+        await all_tools().get_tool("eval").call("default", {})
 
 
 def test_the_tools_of_the_specification_are_there() -> None:

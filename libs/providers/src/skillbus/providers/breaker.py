@@ -37,14 +37,10 @@ class CircuitBreaker:
         self._clock = clock
         self._failures = failures
         self._cool_down_s = cool_down_s
-        self._failed_in_a_row = 0
+        self.failed_in_a_row = 0
+        """Failures since the last answer."""
         self._opened_at: float | None = None
         self._probe: Admission | None = None
-
-    @property
-    def failed_in_a_row(self) -> int:
-        """Failures since the last answer."""
-        return self._failed_in_a_row
 
     @property
     def wait_s(self) -> float:
@@ -72,9 +68,9 @@ class CircuitBreaker:
         if admission is self._probe:
             self._probe = None
         if verdict is CallVerdict.ANSWERED:
-            self._failed_in_a_row = 0
+            self.failed_in_a_row = 0
             self._opened_at = None
         elif verdict is CallVerdict.FAILED:
-            self._failed_in_a_row += 1
-            if admission.probe or (self._opened_at is None and self._failed_in_a_row >= self._failures):
+            self.failed_in_a_row += 1
+            if admission.probe or (self._opened_at is None and self.failed_in_a_row >= self._failures):
                 self._opened_at = self._clock()

@@ -182,12 +182,8 @@ class ProviderClients:
     async def acquire_client(self, provider: ProviderRecord, base_url: str) -> ProviderClient:
         """Return the client of this version of the record. Call `release_client` once for each call.
 
-        Args:
-            provider: Record of the provider.
-            base_url: Its address; the record may leave it to a default of its kind.
-
-        Raises:
-            ProviderFailedError: all clients were closed.
+        `base_url` is its address, which the record may leave to a default of its kind. Raises ProviderFailedError if
+        all clients were closed.
         """
         if self._tls is None:  # loading the certificates takes about 30 ms
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
@@ -220,20 +216,16 @@ class ProviderClients:
 
 def open_http_client(provider: ProviderRecord, base_url: str, tls: ssl.SSLContext) -> httpx.AsyncClient:
     """Open the connection pool of a provider, with as many connections as its `max_concurrency`."""
+    host = httpx.URL(base_url).host
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost" or host.endswith(".localhost")
     return httpx.AsyncClient(
         verify=tls,
         headers={"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, "User-Agent": "skillbus"},
         timeout=None,  # noqa: S113 - httpx times each read alone, which a trickle outlasts: see ProviderClient
         follow_redirects=False,
-        trust_env=not _is_loopback(base_url),
+        trust_env=not is_loopback,  # no proxy of the environment reaches this machine
         limits=httpx.Limits(max_connections=provider.max_concurrency, keepalive_expiry=_KEEP_ALIVE_S),
     )
-
-
-def _is_loopback(base_url: str) -> bool:
-    """Return True for this machine, which is never reached through a proxy of the environment."""
-    host = httpx.URL(base_url).host
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -16,6 +16,9 @@ from typing import Final
 
 from skillbus.contracts.embedder.registry import Calibration
 
+_MANY: Final = 1_500
+"""Entries from which on more change nothing for `compute_least_evidence`: the nearest one stays about as near."""
+_GROWTH: Final = 0.5
 _LEAST_COSINE = 0.1  # lower bound of the cosine of a tool with a unique matching word: words outweigh a blind model
 
 
@@ -89,6 +92,22 @@ def compute_probability(log_odds: float) -> float:
         return 1.0 / (1.0 + math.exp(-log_odds))
     odds = math.exp(log_odds)
     return odds / (1.0 + odds)
+
+
+def compute_least_evidence(fits: float, entries: int) -> float:
+    """Return the log-odds that the best of `entries` must reach where a request names no threshold.
+
+    `fits` is the score among many entries, below 1. The best of many entries that do not fit scores higher than the
+    best of few, so the bound grows with their number. Of 20 requests that nothing fits, 85 % stay below these log-odds
+    (12 catalogues of each size drawn from the dev tools; 2026-11-22):
+
+        tools     5     10     25     50    100    300   1,000  3,000  5,511
+        log-odds  -2.8  -2.6   -2.2   -1.7  -1.5   -.8   -.2    -.1    .1
+    """
+    if fits <= 0.0:
+        return -math.inf
+    among_many = math.log(fits / (1.0 - fits)) if fits < 1.0 else math.inf
+    return among_many + _GROWTH * math.log(min(1.0, max(1, entries) / _MANY))
 
 
 def _ln(value: float) -> float:

@@ -19,13 +19,10 @@ _WORD: Final = re.compile(rf"[^\W_{HAN}]+")
 
 def split_sentences(request: str) -> tuple[str, ...]:
     """Return up to four sentences that carry meaning, or none if there are fewer than two."""
-    meaningful = [part for part in (piece.strip() for piece in _END.split(request)) if _has_meaning(part)]
+    meaningful = list[str]()
+    for part in map(str.strip, _END.split(request)):
+        words = len({word.lower() for word in _WORD.findall(part)})
+        words_and_han = words + len(set(HAN_CHARACTER.findall(part))) / _HAN_A_WORD
+        if len(part) >= _LEAST_CHARACTERS and words_and_han >= _LEAST_WORDS:
+            meaningful.append(part)
     return tuple(meaningful[:MAX_SENTENCES]) if len(meaningful) > 1 else ()
-
-
-def _has_meaning(part: str) -> bool:
-    words = {word.lower() for word in _WORD.findall(part)}
-    return (
-        len(part) >= _LEAST_CHARACTERS
-        and len(words) + len(set(HAN_CHARACTER.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
-    )

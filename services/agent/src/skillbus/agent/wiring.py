@@ -1,15 +1,22 @@
 """Composition root of the agent."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
-from skillbus.agent.adapters.builtin_tools import make_builtin_tools
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
+from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.domain.auditor import CallableAuditor
+from skillbus.agent.domain.builtins.calculate import CALCULATE
+from skillbus.agent.domain.builtins.date_time import make_datetime_tool
+from skillbus.agent.domain.builtins.files import make_list_files_tool, make_read_file_tool, make_write_file_tool
+from skillbus.agent.domain.builtins.platform import PLATFORM
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
+from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.agent.domain.ports import ToolSession
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
 from skillbus.agent.domain.servers.registry import ServerRegistry
@@ -18,6 +25,7 @@ from skillbus.agent.errors_on_the_wire import to_wire
 from skillbus.agent.service import AgentHandlers
 from skillbus.agent.settings import AgentSettings
 from skillbus.common.background import run_in_background
+from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Route, route
 from skillbus.common.secrets import Secrets
@@ -32,6 +40,7 @@ from skillbus.contracts.agent.mcp_servers import (
     RegisterMcpServer,
 )
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, LIST_BUILTINS
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 
 
 @asynccontextmanager
@@ -61,6 +70,21 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         health = ServiceHealth(contract.SERVICE)
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, _make_routes(handlers), health, to_wire))
         yield health
+
+
+def make_builtin_tools(caller: Caller, files: Path, *, without: Collection[str] = ()) -> BuiltinTools:
+    """Make all builtin tools except those in `without`. The files of each project are in a folder of `files`."""
+    disk = DiskFiles(files, FileQuota())
+    tools = (
+        CALCULATE,
+        make_datetime_tool(lambda: datetime.now(UTC)),
+        make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request)),
+        PLATFORM,
+        make_read_file_tool(disk),
+        make_write_file_tool(disk),
+        make_list_files_tool(disk),
+    )
+    return BuiltinTools(tool for tool in tools if tool.description.name not in without)
 
 
 def _open_session(

@@ -7,10 +7,6 @@ from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-def _none_if_empty(value: object) -> object:
-    return value or None
-
-
 class EmbedderSettings(BaseSettings):
     """Settings from `SKILLBUS_EMBEDDER_*`."""
 
@@ -18,7 +14,7 @@ class EmbedderSettings(BaseSettings):
 
     data: Path = Path("data")
     """Folder of `embedder.db` (unless `database_url` is set) and of `models`, the local models."""
-    database_url: Annotated[SecretStr | None, BeforeValidator(_none_if_empty)] = None
+    database_url: Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)] = None
     """Database of providers and models: `sqlite:///path`, or `postgresql://user:password@host/name`."""
     secrets_folder: Path = Path("/run/secrets")
     """Folder of the secrets that an `api_key` of the form `file:PATH` may name."""

@@ -13,7 +13,7 @@ from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.embedder import embedding as contract
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import build_http_model, build_http_spec
+from skillbus.embedder.adapters.http.model import HttpModel, build_http_spec
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_registry_watch
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
@@ -40,15 +40,15 @@ class ProviderModels:
 
     def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
         """See `ModelFactory.build_spec`."""
-        if provider.kind is ProviderKind.LOCAL:
-            return self.local.build_spec(provider, model)
-        return build_http_spec(provider, model)
+        is_local = provider.kind is ProviderKind.LOCAL
+        spec = self.local.build_spec(provider, model) if is_local else build_http_spec(provider, model)
+        return spec if spec.dim else None
 
     def build_model(self, provider: ProviderRecord, model: ModelRecord) -> AsyncModel:
         """See `ModelFactory.build_model`."""
         if provider.kind is ProviderKind.LOCAL:
             return self.local.build_model(provider, model)
-        return build_http_model(provider, model, self.clients)
+        return HttpModel(provider, model, self.clients)
 
 
 @asynccontextmanager

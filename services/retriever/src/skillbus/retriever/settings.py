@@ -24,7 +24,7 @@ class RetrieverSettings(BaseSettings):
     """
     fits: float = Field(default=0.55, ge=0.0, lt=1.0)
     """Score that the best of 1,500 tools or more must reach where a request names no threshold, or nothing is found.
-    Fewer tools need less, see `domain/threshold.py`."""
+    Fewer tools need less, see `compute_least_evidence`."""
     knowledge_candidates: int = Field(default=20, ge=10, le=1000)
     """Like `candidates`, for the knowledge base."""
     knowledge_fits: float = Field(default=0.02, ge=0.0, lt=1.0)

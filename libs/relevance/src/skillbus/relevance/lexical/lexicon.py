@@ -53,10 +53,8 @@ def unpack_lexicon(packed: bytes) -> Lexicon:
     """Unpack a lexicon from a deflated block.
 
     The block holds the words and the terms, one per line, with a NUL after each list; then the number of translations
-    of each word (uint8), the term ids of all translations (uint16, little-endian), and their weights (uint8).
-
-    Raises:
-        zlib.error, ValueError: the block is malformed.
+    of each word (uint8), the term ids of all translations (uint16, little-endian), and their weights (uint8). Raises
+    zlib.error or ValueError if the block is malformed.
     """
     words, terms, rest = zlib.decompress(packed).split(b"\0", 2)
     row_of = {word: row for row, word in enumerate(words.decode().split("\n"))}

@@ -201,27 +201,27 @@ class DiskFiles:
         self._writing = threading.Lock()
 
     async def read_file(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
-        return await asyncio.to_thread(self._read, project, parts, offset, limit_bytes)
+        def read() -> FileExcerpt:
+            with self._open(project, parts[:-1]) as folder, folder.open_file(parts[-1]) as file:
+                size = os.fstat(file).st_size
+                return FileExcerpt(os.pread(file, limit_bytes, offset), offset, size)
+
+        return await asyncio.to_thread(read)
 
     async def write_file(self, project: str, parts: Parts, data: bytes, *, replace: bool) -> bool:
         return await asyncio.to_thread(self._write, project, parts, data, replace)
 
     async def list_entries(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
-        return await asyncio.to_thread(self._list, project, parts)
+        def scan() -> tuple[FileEntry, ...]:
+            try:
+                with self._open(project, parts) as folder:
+                    return tuple(sorted(folder.list_entries(), key=lambda entry: entry.name))
+            except FolderMissingError:
+                if parts:
+                    raise
+                return ()
 
-    def _read(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
-        with self._open(project, parts[:-1]) as folder, folder.open_file(parts[-1]) as file:
-            size = os.fstat(file).st_size
-            return FileExcerpt(os.pread(file, limit_bytes, offset), offset, size)
-
-    def _list(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
-        try:
-            with self._open(project, parts) as folder:
-                return tuple(sorted(folder.list_entries(), key=lambda entry: entry.name))
-        except FolderMissingError:
-            if parts:
-                raise
-            return ()
+        return await asyncio.to_thread(scan)
 
     def _write(self, project: str, parts: Parts, data: bytes, replace: bool) -> bool:
         with self._writing:

@@ -74,16 +74,14 @@ class ToolCaller:
     async def _call_builtin(
         self, project: str, name: str, arguments: Mapping[str, JsonValue], within_s: float
     ) -> ToolAnswer:
-        described = next((tool for tool in self._builtins.describe() if tool.id == ID_PREFIX + name), None)
-        if described is None:
-            raise ToolUnknownError(f"there is no builtin tool {name[:100]!r}: list_builtins returns those that exist")
-        known = await self._catalogue.get_tool(project, described.id)
+        tool = self._builtins.get_tool(name)
+        known = await self._catalogue.get_tool(project, tool.description.id)
         if known is not None:
             _check_state(known)
-        await asyncio.to_thread(_check_arguments, described.parameters or {}, arguments)
+        await asyncio.to_thread(_check_arguments, tool.description.parameters or {}, arguments)
         try:
             async with asyncio.timeout(within_s):
-                return await self._builtins.call(project, name, arguments)
+                return await tool.call(project, arguments)
         except TimeoutError:
             raise CallTimedOutError(f"the builtin tool {name} did not finish within {within_s:.1f} s") from None
 

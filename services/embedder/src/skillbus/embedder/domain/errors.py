@@ -26,11 +26,8 @@ class EmbedderError(Exception):
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL
     retryable: ClassVar[bool | None] = None
     """None for the default of the code."""
-
-    @property
-    def details(self) -> dict[str, JsonValue] | None:
-        """Data of the error for programs."""
-        return None
+    details: dict[str, JsonValue] | None = None
+    """Data of the error for programs."""
 
 
 class OverloadedError(EmbedderError):
@@ -38,12 +35,7 @@ class OverloadedError(EmbedderError):
 
     def __init__(self, queued: int, limit: int) -> None:
         super().__init__(f"{queued} of {limit} places in the embedding queue are taken; try again later or send less")
-        self.queued = queued
-        self.limit = limit
-
-    @property
-    def details(self) -> dict[str, JsonValue]:
-        return {"queued": self.queued}
+        self.details = {"queued": queued}
 
 
 class EmbedderClosedError(EmbedderError):
@@ -60,11 +52,7 @@ class TextNotEmbeddableError(EmbedderError):
 
     def __init__(self, text_index: int, reason: str) -> None:
         super().__init__(f"the model failed on text {text_index}: {reason}; send the others without it")
-        self.text_index = text_index
-
-    @property
-    def details(self) -> dict[str, JsonValue]:
-        return {"text_index": self.text_index}
+        self.details = {"text_index": text_index}
 
 
 class TextsRefusedError(EmbedderError):
@@ -76,7 +64,6 @@ class ModelUnknownError(EmbedderError):
 
     def __init__(self, reference: str) -> None:
         super().__init__(f"no model {reference!r} is registered; `list_models` names the registered ones")
-        self.reference = reference
 
 
 class RegistryError(EmbedderError):

@@ -62,11 +62,7 @@ class AsyncModel(Protocol):
     def spec(self) -> ModelSpec: ...
 
     async def open(self) -> None:
-        """Load weights, or start a process. A provider over HTTP is not called.
-
-        Raises:
-            ModelUnavailableError: something is missing; the message says what and where.
-        """
+        """Load weights, or start a process; call no provider. Raises ModelUnavailableError if something is missing."""
 
     async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         """Embed at most `spec.batch_texts` normalised texts, each at most `spec.max_chars` long.
@@ -87,33 +83,24 @@ class BlockingModel(Protocol):
     def spec(self) -> ModelSpec: ...
 
     def load(self) -> None:
-        """Load the model. Called once, before `embed`.
-
-        Raises:
-            ModelUnavailableError: something is missing; the message says what and where.
-        """
+        """Load the model, once, before `embed`. Raises ModelUnavailableError if something is missing."""
 
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         """Return rows of length 1, shape (n, dim), for normalised texts at most `spec.max_chars` long."""
 
 
 class ModelFactory(Protocol):
-    """Builds models from registry records. Neither method does I/O."""
+    """Builds models from registry records, without I/O.
+
+    Both methods raise ModelUnavailableError if the model can never be used as it is registered.
+    """
 
     def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
-        """Return the spec of a model without loading or calling it, or None while its dimensions are unknown.
-
-        Raises:
-            ModelUnavailableError: the model can never be used as it is registered.
-        """
+        """Return the spec of a model without loading or calling it, or None while its dimensions are unknown."""
         ...
 
     def build_model(self, provider: ProviderRecord, model: ModelRecord) -> AsyncModel:
-        """Return the model, not opened. Without `model.dimensions` the width of its rows shows them.
-
-        Raises:
-            ModelUnavailableError: the model can never be used as it is registered.
-        """
+        """Return the model, not opened. Without `model.dimensions` the width of its rows shows them."""
         ...
 
 
@@ -123,11 +110,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def check_rows(rows: NDArray[np.float32], count: int, dim: int) -> NDArray[np.float32]:
-    """Return the rows if they are `count` finite unit vectors.
-
-    Raises:
-        ModelMisbehavedError: they are not.
-    """
+    """Return the rows if they are `count` finite unit vectors; otherwise raise ModelMisbehavedError."""
     if rows.shape != (count, dim):
         raise ModelMisbehavedError(f"the model returned shape {rows.shape} for {count} texts of {dim} dimensions")
     squares = np.einsum("ij,ij->i", rows, rows).tolist()

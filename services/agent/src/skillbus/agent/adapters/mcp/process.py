@@ -7,7 +7,6 @@ import asyncio
 import ctypes
 import os
 import signal
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -35,20 +34,16 @@ class LastWords:
     """The end of the standard error output of a process."""
 
     def __init__(self) -> None:
-        self._kept: deque[bytes] = deque()
-        self._size = 0
+        self._tail = b""
 
     async def read_stream(self, stream: asyncio.StreamReader) -> None:
         """Read to the end, and keep the last `LAST_WORDS_BYTES`."""
         while chunk := await stream.read(_CHUNK):
-            self._kept.append(chunk[-LAST_WORDS_BYTES:])
-            self._size += len(self._kept[-1])
-            while self._size - len(self._kept[0]) >= LAST_WORDS_BYTES:
-                self._size -= len(self._kept.popleft())
+            self._tail = (self._tail + chunk)[-LAST_WORDS_BYTES:]
 
     def format_lines(self) -> str:
         """Return the last lines on one line."""
-        lines = b"".join(self._kept)[-LAST_WORDS_BYTES:].decode(errors="replace").strip().splitlines()
+        lines = self._tail.decode(errors="replace").strip().splitlines()
         return " / ".join(line.strip()[:200] for line in lines[-LAST_LINES:])
 
 

@@ -152,8 +152,7 @@ CONSTANTS: Final[Mapping[str, Number]] = {"pi": math.pi, "e": math.e, "tau": mat
 def evaluate(expression: str) -> Number:
     """Return the value of an expression: an exact fraction or a finite float.
 
-    Raises:
-        BuiltinFailedError: The expression has no value; the message names the place or the reason.
+    Raises BuiltinFailedError, with the place or the reason, if it has no value.
     """
     source = normalize_expression(expression)
     try:

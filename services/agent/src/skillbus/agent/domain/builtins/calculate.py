@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from skillbus.agent.domain.builtins.arithmetic import Number, evaluate
-from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, make_tool
 from skillbus.agent.domain.tool_answer import ToolAnswer
 
 MAX_EXPRESSION: Final = 1_000
@@ -58,7 +58,7 @@ def format_decimal(value: Decimal) -> str:
     return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + exponent + power
 
 
-CALCULATE: Final = FunctionTool(
+CALCULATE: Final = make_tool(
     BuiltinProfile(
         name="calculate",
         english="Evaluate an arithmetic expression exactly: decimals, percentages, powers, roots, logarithms, "

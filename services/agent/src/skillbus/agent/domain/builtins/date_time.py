@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTool, make_tool
 from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 
@@ -73,11 +73,11 @@ ABOUT: Final = BuiltinProfile(
 )
 
 
-def make_datetime_tool(clock: Callable[[], datetime]) -> FunctionTool[DateTimeArguments]:
+def make_datetime_tool(clock: Callable[[], datetime]) -> BuiltinTool:
     async def run(_project: str, arguments: DateTimeArguments) -> ToolAnswer:
         return _compute_answer(arguments, clock())
 
-    return FunctionTool(ABOUT, DateTimeArguments, run)
+    return make_tool(ABOUT, DateTimeArguments, run)
 
 
 def _compute_answer(arguments: DateTimeArguments, now: datetime) -> ToolAnswer:
@@ -185,8 +185,7 @@ def normalize_local_time(moment: datetime) -> datetime:
 def shift_moment(moment: datetime, *, months: int, days: int, seconds: int) -> datetime:
     """Add months (the 31st becomes the last day of a shorter month), then days, then elapsed seconds.
 
-    Raises:
-        BuiltinFailedError: The result is before the year 1 or after 9999.
+    Raises BuiltinFailedError if the result is before the year 1 or after 9999.
     """
     try:
         year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)

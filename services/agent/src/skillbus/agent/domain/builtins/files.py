@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Protocol, TypeAlias
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTool, make_tool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 
@@ -80,11 +80,7 @@ class ProjectFiles(Protocol):
 
 
 def parse_path(path: str) -> Parts:
-    """Split a path with `/` into names.
-
-    Raises:
-        ArgumentsInvalidError: The path leads out of the folder, or no file can have it.
-    """
+    """Split a path into names. Raises ArgumentsInvalidError if it leads out of the folder, or no file can have it."""
     if path.startswith("/"):
         raise _refuse_path("is absolute: write it from the project's own folder, like notes/today.md")
     parts = tuple(part for part in path.split("/") if part not in {"", "."})
@@ -169,15 +165,15 @@ LIST_FILES: Final = BuiltinProfile(
 )
 
 
-def make_read_file_tool(files: ProjectFiles) -> FunctionTool[ReadFileArguments]:
+def make_read_file_tool(files: ProjectFiles) -> BuiltinTool:
     async def run(project: str, arguments: ReadFileArguments) -> ToolAnswer:
         excerpt = await files.read_file(project, parse_file_path(arguments.path), arguments.offset, arguments.max_bytes)
         return _answer_excerpt(arguments.path, excerpt)
 
-    return FunctionTool(READ_FILE, ReadFileArguments, run)
+    return make_tool(READ_FILE, ReadFileArguments, run)
 
 
-def make_write_file_tool(files: ProjectFiles) -> FunctionTool[WriteFileArguments]:
+def make_write_file_tool(files: ProjectFiles) -> BuiltinTool:
     async def run(project: str, arguments: WriteFileArguments) -> ToolAnswer:
         try:
             is_base64 = arguments.encoding == "base64"
@@ -191,16 +187,16 @@ def make_write_file_tool(files: ProjectFiles) -> FunctionTool[WriteFileArguments
             structured={"path": arguments.path, "size_bytes": len(data), "outcome": done},
         )
 
-    return FunctionTool(WRITE_FILE, WriteFileArguments, run)
+    return make_tool(WRITE_FILE, WriteFileArguments, run)
 
 
-def make_list_files_tool(files: ProjectFiles) -> FunctionTool[ListFilesArguments]:
+def make_list_files_tool(files: ProjectFiles) -> BuiltinTool:
     async def run(project: str, arguments: ListFilesArguments) -> ToolAnswer:
         found = await files.list_entries(project, parse_path(arguments.path))
         later = tuple(entry for entry in found if arguments.after is None or entry.name > arguments.after)
         return _answer_entries(later[:MAX_LISTED], more=len(later) > MAX_LISTED)
 
-    return FunctionTool(LIST_FILES, ListFilesArguments, run)
+    return make_tool(LIST_FILES, ListFilesArguments, run)
 
 
 def _answer_excerpt(path: str, excerpt: FileExcerpt) -> ToolAnswer:

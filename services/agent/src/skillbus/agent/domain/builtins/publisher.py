@@ -58,11 +58,7 @@ class BuiltinPublisher:
         self._stopped = True
 
     async def sync_project(self, project: str) -> None:
-        """Make the project's catalogue hold exactly these builtin tools.
-
-        Raises:
-            RequestError: The indexer failed.
-        """
+        """Make the project's catalogue hold exactly these builtin tools. Raises RequestError if the indexer failed."""
         put = await self._catalogue.put_tools(project, BUILTIN_SOURCE, self._tools)
         known = await self._catalogue.list_tools(project, BUILTIN_SOURCE)
         gone = {tool.id for tool in known} - {tool.id for tool in self._tools}

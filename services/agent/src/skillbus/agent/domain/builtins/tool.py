@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -23,17 +23,6 @@ class BuiltinArguments(BaseModel):
 ArgumentsT = TypeVar("ArgumentsT", bound=BuiltinArguments)
 
 
-class BuiltinTool(Protocol):
-    """A builtin tool with arguments of any type."""
-
-    @property
-    def description(self) -> ToolDescription:
-        """The description for the catalogue."""
-
-    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
-        """Run the tool. Raises ArgumentsInvalidError and BuiltinFailedError."""
-
-
 @dataclass(frozen=True, slots=True)
 class BuiltinProfile:
     """Texts that describe a tool: one sentence in English and one in Chinese."""
@@ -47,38 +36,50 @@ class BuiltinProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTool(Generic[ArgumentsT]):
-    """A builtin tool made of a function that takes the project and the arguments."""
+class BuiltinTool:
+    """A builtin tool with arguments of any type."""
 
-    profile: BuiltinProfile
-    takes: type[ArgumentsT]
-    run: Callable[[str, ArgumentsT], Awaitable[ToolAnswer]]
+    description: ToolDescription
+    call: Callable[[str, Mapping[str, JsonValue]], Awaitable[ToolAnswer]]
+    """Runs the tool for a project, with arguments that fit its `parameters`. The caller sets the time limit.
 
-    @property
-    def description(self) -> ToolDescription:
-        schema = self.takes.model_json_schema()
-        for about in schema["properties"].values():
-            about.pop("title", None)  # pydantic derives it from the name
-        return ToolDescription(
-            id=ID_PREFIX + self.profile.name,
-            name=self.profile.name,
-            description=f"{self.profile.english} {self.profile.chinese}",
-            tool_type=ToolType.BUILTIN,
-            tags=self.profile.tags,
-            parameters={key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS},
-            examples=self.profile.examples,
-            provider="skillbus",
-            source=BUILTIN_SOURCE,
-        )
+    A tool that cannot do its work answers `ToolAnswer(is_error=True, text=...)`. Raises ArgumentsInvalidError if the
+    arguments fit the schema but make no sense, and RequestError if another service that the tool needs failed.
+    """
 
-    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+
+def make_tool(
+    profile: BuiltinProfile, takes: type[ArgumentsT], run: Callable[[str, ArgumentsT], Awaitable[ToolAnswer]]
+) -> BuiltinTool:
+    """Make a builtin tool of a function that takes the project and the arguments."""
+    schema = takes.model_json_schema()
+    for about in schema["properties"].values():
+        about.pop("title", None)  # pydantic derives it from the name
+    description = ToolDescription(
+        id=ID_PREFIX + profile.name,
+        name=profile.name,
+        description=f"{profile.english} {profile.chinese}",
+        tool_type=ToolType.BUILTIN,
+        tags=profile.tags,
+        parameters={key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS},
+        examples=profile.examples,
+        provider="skillbus",
+        source=BUILTIN_SOURCE,
+    )
+
+    async def call(project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
         try:
-            parsed = self.takes.model_validate(dict(arguments))
+            parsed = takes.model_validate(dict(arguments))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
             raise ArgumentsInvalidError(first["msg"], f"${path}") from None
-        return await self.run(project, parsed)
+        try:
+            return await run(project, parsed)
+        except BuiltinFailedError as error:
+            return ToolAnswer(text=str(error), is_error=True)
+
+    return BuiltinTool(description, call)
 
 
 class BuiltinTools:
@@ -91,19 +92,7 @@ class BuiltinTools:
         """Return the descriptions for the catalogue, ordered by name. Ids are `builtin:<name>`."""
         return tuple(tool.description for tool in self._tools.values())
 
-    async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
-        """Call a tool with arguments that fit its `parameters`. The caller sets the time limit.
-
-        A tool that cannot do its work answers `ToolAnswer(is_error=True, text=...)`.
-
-        Raises:
-            ToolUnknownError: No builtin tool has this name.
-            ArgumentsInvalidError: The arguments fit the schema but make no sense.
-            RequestError: Another service that the tool needs failed.
-        """
+    def get_tool(self, name: str) -> BuiltinTool:
         if (tool := self._tools.get(name)) is None:
             raise ToolUnknownError(f"there is no builtin tool {name[:100]!r}; there are {', '.join(self._tools)}")
-        try:
-            return await tool.call(project, arguments)
-        except BuiltinFailedError as error:
-            return ToolAnswer(text=str(error), is_error=True)
+        return tool

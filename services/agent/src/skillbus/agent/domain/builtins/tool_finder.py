@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTool, make_tool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.indexer.tools import ToolType
@@ -47,7 +47,7 @@ ABOUT: Final = BuiltinProfile(
 )
 
 
-def make_search_tool(search: Callable[[SearchTools], Awaitable[ToolsFound]]) -> FunctionTool[SearchToolsArguments]:
+def make_search_tool(search: Callable[[SearchTools], Awaitable[ToolsFound]]) -> BuiltinTool:
     async def run(project: str, arguments: SearchToolsArguments) -> ToolAnswer:
         if not arguments.query.strip() or "\0" in arguments.query:
             raise ArgumentsInvalidError("say what the tool should do", "$.query")
@@ -57,7 +57,7 @@ def make_search_tool(search: Callable[[SearchTools], Awaitable[ToolsFound]]) -> 
         )
         return _answer_hits(found)
 
-    return FunctionTool(ABOUT, SearchToolsArguments, run)
+    return make_tool(ABOUT, SearchToolsArguments, run)
 
 
 def _answer_hits(found: ToolsFound) -> ToolAnswer:

@@ -12,9 +12,9 @@ import numpy as np
 from skillbus.common.secrets import SecretUnreadableError
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
-from skillbus.embedder.adapters.http.wire_formats import WireFormat, build_rows, select_wire_format
+from skillbus.embedder.adapters.http.wire_formats import build_rows, select_wire_format
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
-from skillbus.embedder.domain.model import AsyncModel, EmbeddedRows, ModelSpec
+from skillbus.embedder.domain.model import EmbeddedRows, ModelSpec
 from skillbus.providers.client import MAX_REPLY_BYTES, ProviderClient, ProviderClients
 from skillbus.providers.errors import InputRefusedError, ProviderError
 from skillbus.providers.exchange import ProviderRequest
@@ -28,38 +28,20 @@ _ITEM_BYTES: Final = 256
 _NUMBER_BYTES: Final = 32  # 24 of the longest float64, plus a comma, a line break and indent, which OpenAI sends
 
 
-def build_http_spec(provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
-    """Build the spec of a model without calling the provider. Return None while its dimensions are unknown.
+class HttpModel:
+    """Implementation of `AsyncModel`. Without `model.dimensions` its spec has `dim` 0, and it accepts any width."""
 
-    Raises:
-        ModelUnavailableError: this kind of provider has no embeddings.
-    """
-    wire = select_wire_format(provider.kind)
-    return None if model.dimensions is None else _build_spec(wire, provider, model)
-
-
-def build_http_model(provider: ProviderRecord, model: ModelRecord, clients: ProviderClients) -> AsyncModel:
-    """Build a model without calling the provider. Without `model.dimensions` its spec has `dim` 0 for any width.
-
-    Raises:
-        ModelUnavailableError: this kind of provider has no embeddings, or its address is invalid.
-    """
-    return _HttpModel(provider, model, select_wire_format(provider.kind), clients)
-
-
-class _HttpModel:
-    def __init__(
-        self, provider: ProviderRecord, model: ModelRecord, wire: WireFormat, clients: ProviderClients
-    ) -> None:
+    def __init__(self, provider: ProviderRecord, model: ModelRecord, clients: ProviderClients) -> None:
+        """Raise ModelUnavailableError if this kind of provider has no embeddings, or its address is invalid."""
         self._provider = provider
         self._model = model
-        self._wire = wire
+        self._wire = wire = select_wire_format(provider.kind)
         self._clients = clients
         self._base_url = provider.base_url or wire.base_url
         self._url = _parse_url(provider.name, self._base_url + (model.api_path or wire.path))
         self._client: ProviderClient | None = None
         self._running: set[asyncio.Task[EmbeddedRows]] = set()
-        self.spec: Final = _build_spec(wire, provider, model)
+        self.spec: Final = build_http_spec(provider, model)
 
     async def open(self) -> None:
         if self._client is None:
@@ -121,7 +103,9 @@ def _translate_errors() -> Generator[None]:
         raise ModelUnavailableError(str(error)) from error
 
 
-def _build_spec(wire: WireFormat, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
+def build_http_spec(provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
+    """Build the spec; `dim` is 0 while unknown. Raises ModelUnavailableError if this provider has no embeddings."""
+    wire = select_wire_format(provider.kind)
     # A provider does not say when it replaces the weights behind a name. The revision holds everything else that the
     # vectors depend on, but not the address: a provider may move, and have replicas.
     shortened = f", {model.dimensions} of its dimensions" if model.request_dimensions else ""

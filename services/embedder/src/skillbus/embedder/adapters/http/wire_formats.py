@@ -72,11 +72,7 @@ class _OllamaReply(ReplyFormat):
 
 
 def parse_reply(reply_format: type[FormatT], body: bytes) -> FormatT:
-    """Parse a reply.
-
-    Raises:
-        ReplyFormatError: the reply has another format; the message quotes nothing of it.
-    """
+    """Parse a reply. Raises ReplyFormatError, whose message quotes nothing of the reply."""
     try:
         return reply_format.model_validate_json(body)
     except ValidationError as error:
@@ -85,15 +81,9 @@ def parse_reply(reply_format: type[FormatT], body: bytes) -> FormatT:
 
 
 def build_rows(reply: ReplyVectors, count: int, dim: int) -> EmbeddedRows:
-    """Scale the vectors to length 1, in float32, shape (count, dim).
+    """Scale the vectors of `count` texts to length 1, in float32, shape (count, dim). A `dim` of 0 accepts any width.
 
-    Args:
-        reply: Vectors of the reply.
-        count: Number of texts sent.
-        dim: Required width; 0 accepts any.
-
-    Raises:
-        ReplyFormatError: wrong number or width of vectors, or a vector without direction.
+    Raises ReplyFormatError for a wrong number or width of vectors, or a vector without direction.
     """
     if len(reply.vectors) != count:
         raise ReplyFormatError(f"answered {count} texts with {len(reply.vectors)} vectors")
@@ -182,11 +172,7 @@ _DASHSCOPE: Final = WireFormat(
 
 
 def select_wire_format(kind: ProviderKind) -> WireFormat:
-    """Return the wire format of a kind of provider.
-
-    Raises:
-        ModelUnavailableError: this kind has no embeddings, or is not reached over HTTP.
-    """
+    """Return the wire format. Raises ModelUnavailableError for a kind without embeddings, or not reached over HTTP."""
     match kind:
         case ProviderKind.OPENAI:
             return _OPENAI

@@ -24,11 +24,7 @@ _HUB_TIMEOUT_S: Final = 5.0
 
 
 def get_fastembed_revision() -> str:
-    """Return the package version, which determines the files of each model.
-
-    Raises:
-        ModelUnavailableError: the package is not installed.
-    """
+    """Return the package version, which determines the files. Raises ModelUnavailableError if it is not installed."""
     try:
         return f"{_PACKAGE} {version(_PACKAGE)}"
     except PackageNotFoundError as error:
@@ -67,7 +63,16 @@ class FastembedModel:
             raise ModelUnavailableError(
                 f"{self.spec.name} gives vectors of {width} dimensions, and {self.spec.dim} are registered"
             )
-        self._model = self._load_cached() or self._download()
+        self._model = self._load_cached()
+        if self._model is not None:
+            return
+        _check_hub()
+        try:
+            self._model = self._build_model(local_files_only=False)
+        except (ValueError, OSError) as error:
+            raise ModelUnavailableError(
+                f"{self.spec.name} could not be downloaded: {error}; try again later"
+            ) from error
 
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._model is None:
@@ -86,15 +91,6 @@ class FastembedModel:
             if isinstance(error.__cause__, ValueError | OSError):
                 return None
             raise
-
-    def _download(self) -> "TextEmbedding":
-        _check_hub()
-        try:
-            return self._build_model(local_files_only=False)
-        except (ValueError, OSError) as error:
-            raise ModelUnavailableError(
-                f"{self.spec.name} could not be downloaded: {error}; try again later"
-            ) from error
 
     def _build_model(self, *, local_files_only: bool) -> "TextEmbedding":
         from fastembed import TextEmbedding  # noqa: PLC0415 - as in `load`

@@ -47,7 +47,7 @@ class LocalSettings:
 
 
 class LocalModels:
-    """Implementation of `ModelFactory` for providers of kind `local`.
+    """Builds the specs and models of providers of kind `local`.
 
     `build_spec` looks at the files of an ONNX directory, and reads at most 2 MiB of each new one. Otherwise nothing
     here does I/O beyond reading package versions.
@@ -57,22 +57,28 @@ class LocalModels:
         self._settings = settings
         self._digests = DigestCache()
 
-    def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
-        """Return the spec, or None while the dimensions of an ONNX or fastembed model are unknown.
+    def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
+        """Return the spec; its `dim` is 0 while the dimensions of an ONNX or fastembed model are unknown.
 
-        Raises:
-            ModelUnavailableError: a package or file is missing, or the record contradicts the model.
+        Raises ModelUnavailableError if a package or file is missing, or the record contradicts the model.
         """
-        spec = self._build_registered_spec(provider, model)
-        return spec if spec.dim else None
+        own = self._build_own_spec(model)
+        query, document = model.query_prefix, model.document_prefix
+        prefixes = f", prefixes {query!r} {document!r}" if query or document else ""  # they change the vectors
+        return replace(
+            own,
+            provider=provider.name,
+            name=model.name,
+            preprocessing=own.preprocessing + prefixes,
+            batch_texts=provider.max_batch_texts or own.batch_texts,
+        )
 
     def build_model(self, provider: ProviderRecord, model: ModelRecord) -> AsyncModel:
-        """Return the model, not opened. While the dimensions are unknown, its spec has `dim` 0 and accepts any width.
+        """Return the model, not opened. While the dimensions are unknown, it accepts any width.
 
-        Raises:
-            ModelUnavailableError: see `build_spec`; or the files changed since `model.fingerprint` was computed.
+        Raises ModelUnavailableError as `build_spec`, or if the files changed since `model.fingerprint` was computed.
         """
-        spec = self._build_registered_spec(provider, model)
+        spec = self.build_spec(provider, model)
         if model.fingerprint not in {None, spec.fingerprint}:
             raise ModelUnavailableError(
                 f"the files of model {model.provider}/{model.name} were changed while it was in use; the new files are "
@@ -87,18 +93,6 @@ class LocalModels:
     @cached_property
     def _use_spec(self) -> ModelSpec:
         return UseModel(slots=self._settings.slots).spec
-
-    def _build_registered_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
-        own = self._build_own_spec(model)
-        query, document = model.query_prefix, model.document_prefix
-        prefixes = f", prefixes {query!r} {document!r}" if query or document else ""  # they change the vectors
-        return replace(
-            own,
-            provider=provider.name,
-            name=model.name,
-            preprocessing=own.preprocessing + prefixes,
-            batch_texts=provider.max_batch_texts or own.batch_texts,
-        )
 
     def _build_own_spec(self, model: ModelRecord) -> ModelSpec:
         match select_runtime(model):

@@ -59,11 +59,7 @@ class UseModel:
         )
 
     def load(self) -> None:
-        """Load the model, in about two seconds and 135 MB.
-
-        Raises:
-            ModelFilesBrokenError: a file is missing or damaged.
-        """
+        """Load the model, in about two seconds and 135 MB. Raises ModelFilesBrokenError."""
         vocabulary, weights = self._folder / "sp.model", self._folder / "weights.npz"
         try:
             tokenizer = SentencePieceProcessor(model_file=str(vocabulary))

@@ -42,7 +42,6 @@ class ProviderInUseError(RegistryError):
     def __init__(self, name: str, models: Sequence[str]) -> None:
         named = ", ".join(models[:_NAMED]) + (", …" if len(models) > _NAMED else "")
         super().__init__(f"provider {name!r} has models: {named}; delete them first")
-        self.models = tuple(models)
 
 
 class DefaultInUseError(RegistryError):
@@ -60,7 +59,6 @@ class FieldNotAllowedError(RegistryError):
 
     def __init__(self, field: str, kind: ProviderKind, reason: str) -> None:
         super().__init__(f"`{field}` does not fit a provider of kind {kind}: {reason}")
-        self.field = field
 
 
 class RegistryFullError(RegistryError):

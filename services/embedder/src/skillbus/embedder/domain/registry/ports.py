@@ -18,21 +18,16 @@ class Records:
 
 
 class RegistryStore(Protocol):
-    """Storage of the records, shared by all replicas."""
+    """Storage of the records, shared by all replicas. Raises RegistryUnavailableError if it does not answer."""
 
     async def load(self) -> Records:
-        """Load all records in one snapshot.
-
-        Raises:
-            RegistryUnavailableError: the database does not answer.
-        """
+        """Load all records in one snapshot."""
         ...
 
     async def replace(self, seen: Records, new: Records) -> bool:
         """Replace `seen` by `new` in one transaction. Return False, with nothing written, if `seen` is out of date.
 
-        Raises:
-            RegistryUnavailableError: the database does not answer; `new` may or may not have been written.
+        After an error `new` may or may not have been written.
         """
         ...
 

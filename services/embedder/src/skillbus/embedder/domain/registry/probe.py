@@ -20,29 +20,21 @@ _TEXT: Final = "skillbus"
 async def measure_dimensions(
     factory: ModelFactory, provider: ProviderRecord, model: ModelRecord, within_s: float = PROBE_TIMEOUT_S
 ) -> int:
-    """Return the dimensions of the model's vectors.
-
-    Raises:
-        ModelUnavailableError: the model gave no vector; the message says why.
-    """
+    """Return the dimensions of the model's vectors. Raises ModelUnavailableError with the reason if it gave none."""
     try:
         async with asyncio.timeout(within_s):
-            return await _embed_probe(factory, provider, model)
+            embedding = factory.build_model(provider, model)
+            try:
+                await embedding.open()
+                rows = (await embedding.embed([_TEXT], TextRole.DOCUMENT)).rows
+            finally:
+                await embedding.close()
     except TimeoutError as error:
         raise ModelUnavailableError(f"{model.name} gave no vector in time") from error
     except ModelUnavailableError:
         raise
     except EmbedderError as error:
         raise ModelUnavailableError(f"{model.name} gave no vector: {error}") from error
-
-
-async def _embed_probe(factory: ModelFactory, provider: ProviderRecord, model: ModelRecord) -> int:
-    embedding = factory.build_model(provider, model)
-    try:
-        await embedding.open()
-        rows = (await embedding.embed([_TEXT], TextRole.DOCUMENT)).rows
-    finally:
-        await embedding.close()
     if rows.ndim != 2 or rows.shape[0] != 1 or not rows.shape[1]:
         raise ModelUnavailableError(f"{model.name} gave an answer of shape {rows.shape} for one text")
     return int(rows.shape[1])
@@ -51,8 +43,7 @@ async def _embed_probe(factory: ModelFactory, provider: ProviderRecord, model: M
 async def probe_provider(snapshot: RegistrySnapshot, factory: ModelFactory, request: TestProvider) -> ProviderTested:
     """Ask a provider for one vector, by the named model or the first one registered, and report the outcome.
 
-    Raises:
-        ProviderUnknownError: there is no such provider.
+    Raises ProviderUnknownError.
     """
     provider = snapshot.providers.get(request.name)
     if provider is None:

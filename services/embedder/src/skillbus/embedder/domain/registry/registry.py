@@ -94,8 +94,7 @@ class Registry:
     async def load_snapshot(self) -> RegistrySnapshot:
         """Return the current snapshot. An expired copy stays in use while the database does not answer.
 
-        Raises:
-            RegistryUnavailableError: the database does not answer, and there is no copy or a change was announced.
+        Raises RegistryUnavailableError if it does not answer, and there is no copy or a change was announced.
         """
         if (copy := self._get_fresh_copy()) is not None:
             return copy.snapshot
@@ -173,9 +172,8 @@ class Registry:
     async def create_model(self, request: CreateModel) -> ModelRecord:
         """Add a model. If its dimensions are unknown, ask it for a vector.
 
-        Raises:
-            RegistryError: a rule forbids it; the message says which.
-            ModelUnavailableError: the dimensions could not be measured, or the new default can never be used.
+        Raises RegistryError if a rule forbids it, ModelUnavailableError if the dimensions could not be measured or the
+        new default can never be used.
         """
         new = _create_identity()
         return await self._store_model(lambda records: rules.add_model(records, request, new), new.id, measure=True)
@@ -183,9 +181,7 @@ class Registry:
     async def update_model(self, request: UpdateModel) -> ModelRecord:
         """Change a model. If it becomes enabled or the default, unknown dimensions are measured as for a new one.
 
-        Raises:
-            ModelUnknownError: there is no such model.
-            RegistryError, ModelUnavailableError: as for `create_model`.
+        Raises ModelUnknownError, or as `create_model`.
         """
         now = datetime.now(UTC)
         measure = bool(request.enabled or request.is_default)

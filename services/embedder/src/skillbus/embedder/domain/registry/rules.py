@@ -179,8 +179,11 @@ def _check_model(provider: ProviderRecord, model: ModelRecord) -> None:
         for field, value in (("runtime", model.runtime), ("path", model.path)):
             if value is not None:
                 raise FieldNotAllowedError(field, provider.kind, "only local models have one; omit it")
-    if model.path is not None and not _is_inside_folder(model.path):
-        raise FieldNotAllowedError("path", provider.kind, "name a directory inside the model folder, like bge-small-zh")
+    if model.path is not None:
+        path = PurePosixPath(model.path.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in model.path:
+            reason = "name a directory inside the model folder, like bge-small-zh"
+            raise FieldNotAllowedError("path", provider.kind, reason)
     if not model.is_default:
         return
     if provider.kind is ProviderKind.ANTHROPIC:
@@ -189,11 +192,6 @@ def _check_model(provider: ProviderRecord, model: ModelRecord) -> None:
         raise NotFitForDefaultError(model.name, "it is disabled; enable it in the same request")
     if not provider.enabled:
         raise NotFitForDefaultError(model.name, f"its provider {provider.name!r} is disabled; enable that first")
-
-
-def _is_inside_folder(path: str) -> bool:
-    parts = PurePosixPath(path.replace("\\", "/"))
-    return not parts.is_absolute() and ".." not in parts.parts and ":" not in path
 
 
 def _find_default(records: Records) -> ModelRecord | None:
@@ -225,11 +223,7 @@ def _replace_record(records: tuple[RecordT, ...], old: RecordT, new: RecordT) ->
 
 
 def check_capacity(seen: Records, new: Records) -> None:
-    """Check that all models, and all providers, fit into one reply. A change that needs no space always passes.
-
-    Raises:
-        RegistryFullError: one list cannot hold the new records.
-    """
+    """Raise RegistryFullError unless each list fits into one reply. A change that needs no space always passes."""
     lists: tuple[tuple[str, Sequence[BaseModel], Sequence[BaseModel]], ...] = (
         ("models", seen.models, new.models),
         ("providers", seen.providers, new.providers),

@@ -46,11 +46,7 @@ class RegistrySnapshot:
         return next((model for model in self.models if model.model.is_default), None)
 
     def get_model(self, reference: str) -> RegisteredModel:
-        """Return the model of this id, `provider/name` or name, in this order, also a disabled one.
-
-        Raises:
-            ModelUnknownError: there is none.
-        """
+        """Return the model of this id, `provider/name` or name, also a disabled one. Raises ModelUnknownError."""
         found = _match_reference(self.models, reference)
         if found is None:
             raise ModelUnknownError(reference)

@@ -13,7 +13,7 @@ from typing import Final
 
 from skillbus.common.characters import HAN_CHARACTER
 from skillbus.contracts.learner.index import FoundItem
-from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, get_fixed_part
 
@@ -55,11 +55,13 @@ class KnowledgeWeights:
         item = found.item
         votes = found.helpful + found.unhelpful
         helpful = (found.helpful - found.unhelpful) / (votes + self.votes)  # twice the Beta mean less one
+        days = max(0.0, (now - item.updated_at).total_seconds()) / _DAY_S
+        ages = item.type is KnowledgeType.TEST_EXPERIENCE
         return ScoreFactors(
             scope=self._weigh_scope(near, item.scope),
             tag=self.tag if names_tag(request.query, item.tags) else 0.0,
             priority=self.priority * (item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,
-            freshness=self._weigh_age(item, now),
+            freshness=-self.freshness * (1.0 - math.exp2(-days / self.half_life_days)) if ages else 0.0,
             feedback=self.feedback * helpful if request.feedback else 0.0,
         )
 
@@ -77,12 +79,6 @@ class KnowledgeWeights:
                 return self.general
             case None:
                 return 0.0
-
-    def _weigh_age(self, item: KnowledgeItem, now: datetime) -> float:
-        if item.type is not KnowledgeType.TEST_EXPERIENCE:
-            return 0.0
-        days = max(0.0, (now - item.updated_at).total_seconds()) / _DAY_S
-        return -self.freshness * (1.0 - math.exp2(-days / self.half_life_days))
 
 
 def names_tag(query: str, tags: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from skillbus.contracts.learner.index import KnowledgeMatched
 from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplanation, SearchKnowledge
 from skillbus.relevance.knowledge_evidence import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
-from skillbus.relevance.score import compute_probability
+from skillbus.relevance.score import compute_least_evidence, compute_probability
 from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
 from skillbus.retriever.domain.knowledge.hit import make_hit
@@ -19,7 +19,6 @@ from skillbus.retriever.domain.knowledge.ports import (
 )
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL, KnowledgeWeights
-from skillbus.retriever.domain.threshold import least_evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,7 @@ class KnowledgeLimits:
     """Candidates of each side, at least."""
     fits: float
     """Without a threshold, nothing is found when the best of 1,500 items or more scores below this. Among fewer items a
-    lower score is enough, see `threshold`: in a small base few words distinguish items, and items that answer score
-    low."""
+    lower score is enough (`compute_least_evidence`): few words distinguish them, and items that answer score low."""
     weights: KnowledgeWeights = NEUTRAL
 
 
@@ -60,7 +58,7 @@ class KnowledgeSearch:
         relevance = KnowledgeRelevance(derive_knowledge_relevance(query.relevance), asked, live.items)
         ranking = KnowledgeRanking(request, self.limits.weights, relevance, now)
         ranked = ranking.rank_items(record.items, candidates)
-        least = least_evidence(self.limits.fits, live.items)
+        least = compute_least_evidence(self.limits.fits, live.items)
         fitting = _select_fitting(ranked, request, least, degraded=query.dense is None)
 
         best = fitting[:top_k]

@@ -7,11 +7,10 @@ from typing import Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation, ToolsFound
-from skillbus.relevance.score import compute_probability
+from skillbus.relevance.score import compute_least_evidence, compute_probability
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
-from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.retriever.domain.tools.hit import IndexedTool, make_tool_hit
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
 
@@ -94,7 +93,7 @@ class ToolSearch:
         timer.end_stage("candidates", len(candidates))
         ranked = rank_candidates(candidates, query.relevance, live.items)
         timer.end_stage("rank", len(ranked))
-        least = least_evidence(self.fits, await self.index.count_project(live, request.project))
+        least = compute_least_evidence(self.fits, await self.index.count_project(live, request.project))
         fitting = _select_fitting(ranked, request.threshold, least)
         loaded = await self._load(live, fitting, request)
         hits = tuple(_select_hits(loaded, query, request))

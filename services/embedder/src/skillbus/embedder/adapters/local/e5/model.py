@@ -50,14 +50,6 @@ class Centring:
     """Digest of the numbers, part of the model's fingerprint."""
 
     @classmethod
-    def fit(cls, queries: FloatArray, documents: FloatArray) -> Self:
-        """Fit to unit vectors of many texts, shapes (n, dim) and (m, dim). Both roles have equal weight."""
-        means = queries.mean(axis=0), documents.mean(axis=0)
-        spread = np.cov(queries, rowvar=False, bias=True) + np.cov(documents, rowvar=False, bias=True)
-        direction = np.linalg.eigh(spread).eigenvectors[:, -1]
-        return cls.build(*means, direction)
-
-    @classmethod
     def build(cls, query_mean: FloatArray, document_mean: FloatArray, direction: FloatArray) -> Self:
         arrays = [np.asarray(array, "<f4") for array in (query_mean, document_mean, direction)]
         digest = blake2b(b"".join(array.tobytes() for array in arrays), digest_size=4).hexdigest()
@@ -65,12 +57,9 @@ class Centring:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Load a file that `save` wrote."""
+        """Load a file of the three arrays, written by benchmarks/fitting/fit_e5_centring.py."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls.build(arrays["query_mean"], arrays["document_mean"], arrays["direction"])
-
-    def save(self, path: Path) -> None:
-        np.savez(path, query_mean=self.query_mean, document_mean=self.document_mean, direction=self.direction)
 
     def apply(self, rows: FloatArray, role: TextRole) -> FloatArray:
         """Return the centred rows, scaled to length 1."""
@@ -81,7 +70,7 @@ class Centring:
 
 
 def load_e5_centring() -> Centring:
-    """Load the fitted numbers of this package, written by benchmarks/fitting/fit_e5_centring.py."""
+    """Load the fitted numbers of this package."""
     return Centring.load(Path(str(files("skillbus.embedder.adapters.local.e5") / "centring.npz")))
 
 
@@ -126,7 +115,7 @@ class E5Model:
     async def open(self) -> None:
         _check_size(self._program.model_file)
         for seat in self._seats:
-            await seat.start()
+            await seat.ensure_process()
 
     async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         payload = pack_request(texts, queries=role is TextRole.QUERY)
@@ -147,14 +136,14 @@ class E5Model:
     async def _send_request(self, seat: "_ProcessSeat", payload: bytes, *, alone: bool) -> bytes:
         """Send a request. Retry a text that was alone when its process died: something else may have killed it."""
         try:
-            return await seat.send_request(payload)
+            return await (await seat.ensure_process()).send_request(payload)
         except ChildDiedError as error:
             if self._closed:
                 raise _build_closed_error() from error
             if not alone:
                 raise
             structlog.get_logger().warning("embedding_process_died", model=self.spec.name, reason=str(error))
-        return await seat.send_request(payload)
+        return await (await seat.ensure_process()).send_request(payload)
 
 
 class _ProcessSeat:
@@ -168,37 +157,26 @@ class _ProcessSeat:
         self._last_failure = ""
         self._closed = False
 
-    async def start(self) -> None:
-        """Start the process if there is none. Concurrent callers wait for the same start. Raises as `send_request`."""
-        async with self._starting:
-            await self._ensure_process()
+    async def ensure_process(self) -> E5Process:
+        """Return the process, started if there is none. Concurrent callers wait for the same start.
 
-    async def send_request(self, payload: bytes) -> bytes:
-        """Return the body of the answer. Only one request at a time.
-
-        Raises:
-            ModelUnavailableError: no process can be started, or the seat was closed.
-            ChildDiedError, ChildHungError, TextsRefusedError: see `E5Process.send_request`.
+        Raises ModelUnavailableError if no process can be started, or the seat was closed.
         """
         async with self._starting:
-            process = await self._ensure_process()
-        return await process.send_request(payload)
+            if self._process is None or not self._process.alive:
+                if self._process is not None:
+                    await self._process.kill()
+                self._process = None
+                self._process = await self._start_process()
+            if self._closed:
+                await self._process.kill()
+                raise _build_closed_error()
+            return self._process
 
     async def close(self) -> None:
         self._closed = True
         if self._process is not None:
             await self._process.kill()
-
-    async def _ensure_process(self) -> E5Process:
-        if self._process is None or not self._process.alive:
-            if self._process is not None:
-                await self._process.kill()
-            self._process = None
-            self._process = await self._start_process()
-        if self._closed:
-            await self._process.kill()
-            raise _build_closed_error()
-        return self._process
 
     async def _start_process(self) -> E5Process:
         if time.monotonic() < self._not_before:

@@ -114,10 +114,16 @@ class E5Process:
         await self._reading_stderr
 
     async def _exchange(self, frame: bytes, within_s: float) -> bytes:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise ChildDiedError("the process of e5 has no pipes")
         answer: bytes | None = None
         try:
             async with asyncio.timeout(within_s):
-                answer = await self._read_answer(frame)
+                stdin.write(frame)
+                await stdin.drain()
+                head = await stdout.readexactly(LENGTH.size)
+                answer = await stdout.readexactly(*LENGTH.unpack(head))
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             await self.kill(_DYING_S)
             code = self._process.returncode
@@ -138,14 +144,6 @@ class E5Process:
                 raise ModelFilesBrokenError(self._program.model_file, body.decode())
             case FrameKind.FAILED:
                 raise TextsRefusedError(body.decode())
-
-    async def _read_answer(self, frame: bytes) -> bytes:
-        if self._process.stdin is None or self._process.stdout is None:
-            raise ConnectionError("the process has no pipes")
-        self._process.stdin.write(frame)
-        await self._process.stdin.drain()
-        head = await self._process.stdout.readexactly(LENGTH.size)
-        return await self._process.stdout.readexactly(*LENGTH.unpack(head))
 
     async def _read_stderr(self) -> None:
         """Keep the end of stderr for error messages."""

@@ -69,8 +69,7 @@ class OnnxFiles:
     def locate(cls, model: ModelRecord, models_folder: Path) -> Self:
         """Locate the directory that a record names.
 
-        Raises:
-            ModelUnavailableError: no path, a path outside the model folder, or files are missing.
+        Raises ModelUnavailableError for no path, a path outside the model folder, or missing files.
         """
         record = f"model {model.provider}/{model.name}"
         if model.path is None and model.name == MINILM:
@@ -118,10 +117,7 @@ class DigestCache:
         """Return twelve hex digits, the same for the same files on every machine.
 
         The digest covers names, sizes, and the first and last MiB of each file. Weights of some hundred MB are not read
-        completely: different ones that agree in all of that have never been seen.
-
-        Raises:
-            ModelFilesBrokenError: a file cannot be read.
+        completely: different ones that agree in all of that have never been seen. Raises ModelFilesBrokenError.
         """
         try:
             paths = list(files.paths)

@@ -108,7 +108,11 @@ class OnnxModel:
         if unknown:
             raise ModelUnavailableError(f"the graph requires {unknown}; only {list(_INPUTS)} of integers are supported")
         inputs = {put.name: _TYPES[put.type] for put in session.get_inputs()}
-        pad_id = _find_pad_id(tokenizer, settings)
+        # Padding is masked, but models of the RoBERTa family count positions by its token.
+        named = (tokenizer.token_to_id(token) for token in _PADDINGS)
+        pad_id = next((number for number in (settings.pad_id, *named) if number is not None), 0)
+        if tokenizer.padding:
+            pad_id = int(tokenizer.padding["pad_id"])
         tokenizer.no_padding()
         return _Loaded(session, tokenizer, pad_id, inputs, output, None if pools else settings.pooling)
 
@@ -156,14 +160,6 @@ def _select_output(session: "InferenceSession") -> tuple[str, bool]:
     if not by_token:
         raise ModelUnavailableError(f"the graph outputs {sorted(outputs)}: neither vectors of texts nor of tokens")
     return ("last_hidden_state" if "last_hidden_state" in by_token else by_token[0]), False
-
-
-def _find_pad_id(tokenizer: "Tokenizer", settings: OnnxSettings) -> int:
-    """Return the padding token. It is masked, but models of the RoBERTa family count positions by it."""
-    if tokenizer.padding:
-        return int(tokenizer.padding["pad_id"])
-    named = (tokenizer.token_to_id(token) for token in _PADDINGS)
-    return next((number for number in (settings.pad_id, *named) if number is not None), 0)
 
 
 def _missing_packages() -> ModelUnavailableError:

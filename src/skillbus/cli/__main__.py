@@ -1,7 +1,7 @@
 """The `skillbus` command.
 
-Exit codes: 0 success; 1 failure, with the reason printed; 2 wrong usage; 3 the server cannot be reached. A run whose
-status is not `ok` exits with 1, also if the skill's own exit code is 0.
+Exit codes: 0 success; 1 failure, with the reason printed; 2 wrong usage; 3 the server cannot be reached. A run
+with another status than `ok` exits with 1, also if the skill's own exit code is 0.
 """
 
 import errno

@@ -253,7 +253,7 @@ class LazyCommand(TyperCommand):
 
 
 def load_command(name: str, entry: CommandEntry | GroupEntry) -> "Command":
-    """Import a command, or build a group whose commands are imported later."""
+    """Import a command, or build a group, which imports its commands later."""
     if isinstance(entry, GroupEntry):
         help_page = f"{entry.help}\n\n\b\nExample:\n  $ {entry.example}"
         group = LazyGroup(name=name, help=help_page, no_args_is_help=True, rich_markup_mode=None)

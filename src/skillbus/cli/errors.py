@@ -34,7 +34,7 @@ EXIT_FAILED: Final = 1
 EXIT_UNREACHABLE: Final = 3
 
 _DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action", "conflict"})
-"""Codes whose detail repeats the title with names filled in, or says it better."""
+"""Codes of problems with a detail that repeats the title with names filled in, or says it better."""
 _USUAL_MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "retryable", "instance"})
 
 

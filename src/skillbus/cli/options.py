@@ -39,7 +39,7 @@ _OPTIONS: Final = {
     "top_k": "--limit",
     "types": "--type",
 }
-"""Options whose names differ from their fields."""
+"""Options with other names than their fields."""
 
 
 def check_skill_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
@@ -19,9 +19,8 @@ from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeSt
 from skillbus.contracts.message import Project
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.evaluation.cases import Case, Cases
-from skillbus.evaluation.errors import NotIndexedError, RefusedItemError, RefusedToolError
-from skillbus.evaluation.knowledge_cases import KnowledgeCases
+from skillbus.evaluation.cases import Case, Cases, EvaluationError
+from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases
 from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored
 from skillbus.evaluation.measures import DEPTH
 from skillbus.evaluation.report import Answers
@@ -37,6 +36,7 @@ PROJECT: Final[Project] = "evaluation"
 _AT_A_TIME: Final = 8
 """Concurrent requests. The services share a process, and more would only wait for each other."""
 _ACTOR: Final = "evaluation"
+_NOT_INDEXED: Final = "not everything was indexed: the embedding model gives no vectors; choose another --model"
 _POLL_S: Final = 0.1
 _STALLED_S: Final = 20.0
 """Time without progress after which indexing has failed."""
@@ -46,8 +46,7 @@ async def collect_answers(caller: Caller, cases: Cases, progress: Progress) -> A
     """Import the catalogue, and send each request twice: without a threshold, and with the default one.
 
     Raises:
-        RefusedToolError: the catalogue refused a tool.
-        NotIndexedError: not all tools are indexed.
+        EvaluationError: the catalogue refused a tool, or not all tools are indexed.
         RequestError: a service refused a request, or did not answer.
     """
     began = time.perf_counter()
@@ -57,9 +56,9 @@ async def collect_answers(caller: Caller, cases: Cases, progress: Progress) -> A
     default = await _search_tools(caller, cases.cases, "Searching at the default threshold", None, progress)
     asked = time.perf_counter()
     return Answers(
-        nearest=_list_ids(nearest),
-        default=_list_ids(default),
-        bm25=tuple(rank_by_words(cases)),
+        nearest=[[hit.id for hit in found.results] for found in nearest],
+        default=[[hit.id for hit in found.results] for found in default],
+        bm25=list(rank_by_words(cases)),
         degraded=sum(found.degraded is not None for found in nearest),
         model=next((found.model for found in nearest if found.model), None),
         import_s=imported - began,
@@ -75,11 +74,11 @@ async def _import_tools(caller: Caller, tools: Sequence[ToolDescription], progre
         reply = await caller.call(PUT_TOOLS, PutTools(project=PROJECT, tools=batch))
         refused = [result for result in reply.results if result.outcome is ToolPutOutcome.REJECTED]
         if refused:
-            raise RefusedToolError(refused[0].id or "", refused[0].error or "it does not say why")
+            raise _build_refusal("catalogue", "tool", refused[0].id, refused[0].error)
         done, indexed = done + len(batch), indexed and reply.indexed
         progress("Importing", done, len(tools))
     if not indexed:
-        raise NotIndexedError
+        raise EvaluationError(_NOT_INDEXED)
 
 
 async def _search_tools(
@@ -96,8 +95,7 @@ async def collect_knowledge_answers(caller: Caller, cases: KnowledgeCases, progr
     """Import the items, and send each query twice: without a threshold, and with the default one.
 
     Raises:
-        RefusedItemError: an item was refused.
-        NotIndexedError: not all items were indexed in time.
+        EvaluationError: the knowledge base refused an item, or not all items were indexed in time.
         RequestError: a service refused a request, or did not answer.
     """
     began = time.perf_counter()
@@ -143,7 +141,7 @@ async def _import_items(caller: Caller, lines: Sequence[JsonValue], progress: Pr
         batch = tuple(lines[rows])
         reply = await caller.call(PUT_KNOWLEDGE, PutKnowledge(project=PROJECT, items=batch, actor=_ACTOR))
         if refused := [result for result in reply.results if result.outcome is KnowledgePutOutcome.REJECTED]:
-            raise RefusedItemError(refused[0].external_id or "", refused[0].error or "it does not say why")
+            raise _build_refusal("knowledge base", "item", refused[0].external_id, refused[0].error)
         done += len(batch)
         progress("Importing", done, len(lines))
     await _wait_until_indexed(caller, len(lines), progress)
@@ -158,8 +156,13 @@ async def _wait_until_indexed(caller: Caller, count: int, progress: Progress) ->
             left, until = stats.unindexed, time.monotonic() + _STALLED_S
         progress("Indexing", count - left, count)
         if left and time.monotonic() > until:
-            raise NotIndexedError
+            raise EvaluationError(_NOT_INDEXED)
         await asyncio.sleep(_POLL_S if left else 0)
+
+
+def _build_refusal(base: str, noun: str, name: str | None, reason: str | None) -> EvaluationError:
+    problem = reason or "it does not say why"
+    return EvaluationError(f"the {base} refused the {noun} {name or ''!r}: {problem}; correct its line, or delete it")
 
 
 async def _send_concurrently(
@@ -186,30 +189,26 @@ async def _send_concurrently(
     raise first from None
 
 
-def _list_ids(answers: Sequence[ToolsFound]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(hit.id for hit in found.results) for found in answers)
-
-
 def rank_by_words(cases: Cases) -> Iterator[tuple[str, ...]]:
     """Yield the best tools of each request by BM25. Tools without a common word are left out; ties keep their order."""
     index = Bm25(
         [build_tool_lexical_text(it.name, it.description, it.tags, it.parameters, it.examples) for it in cases.tools],
         [build_tool_aside_text(it.provider, it.parameters) for it in cases.tools],
     )
-    for case in cases.cases:
-        scores = index.compute_scores(case.query)
-        best = np.argsort(-scores, kind="stable")[:DEPTH]
-        yield tuple(cases.tools[row].id for row in best.tolist() if scores[row] > 0)
+    return _rank_ids(index, [tool.id for tool in cases.tools], cases.cases)
 
 
 def _rank_items_by_words(cases: KnowledgeCases) -> Iterator[tuple[str, ...]]:
     """Yield the best items of each query by BM25 over the texts of a search, without translations and scopes."""
-    docs = cases.docs
     index = Bm25(
-        [build_item_lexical_text(it.title, it.content, it.tags) for it in docs],
-        [build_item_aside_text(it.scope) for it in docs],
+        [build_item_lexical_text(it.title, it.content, it.tags) for it in cases.docs],
+        [build_item_aside_text(it.scope) for it in cases.docs],
     )
-    for case in cases.cases:
+    return _rank_ids(index, [doc.id for doc in cases.docs], cases.cases)
+
+
+def _rank_ids(index: Bm25, ids: Sequence[str], cases: Iterable[Case | KnowledgeCase]) -> Iterator[tuple[str, ...]]:
+    for case in cases:
         scores = index.compute_scores(case.query)
-        best = (-scores).argsort(kind="stable")[:DEPTH]
-        yield tuple(docs[row].id for row in best.tolist() if scores[row] > 0)
+        best = np.argsort(-scores, kind="stable")[:DEPTH]
+        yield tuple(ids[row] for row in best.tolist() if scores[row] > 0)

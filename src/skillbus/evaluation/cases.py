@@ -4,10 +4,11 @@ The files are those of `skillbus.calibration.judged`. A tool also has the form o
 `any_of`: groups of interchangeable tools, of which one is enough.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import Field
 
@@ -22,6 +23,11 @@ OTHER: Final = "other"
 _ONE: Final = frozenset({"single", "any"})
 
 Kind = Literal["single", "multi", "any", "no_match"]
+CaseT = TypeVar("CaseT")
+
+
+class EvaluationError(Exception):
+    """The measured system refused the data, or did not index them. Errors of the files are `CalibrationError`s."""
 
 
 class RequestLine(JudgedQuery):
@@ -58,10 +64,13 @@ class Cases:
 
     def sampled(self, count: int) -> "Cases":
         """Return a sample of `count` requests, drawn by `SEED`. The catalogue stays complete."""
-        if count >= len(self.cases):
-            return self
-        rows = sorted(Random(SEED).sample(range(len(self.cases)), count))  # noqa: S311 (no secret)
-        return Cases(self.tools, tuple(self.cases[row] for row in rows))
+        return replace(self, cases=draw_sample(self.cases, count))
+
+
+def draw_sample(cases: Sequence[CaseT], count: int) -> tuple[CaseT, ...]:
+    """Return `count` cases in their order, drawn by `SEED`; all if there are no more."""
+    rows = Random(SEED).sample(range(len(cases)), min(count, len(cases)))  # noqa: S311 (no secret)
+    return tuple(cases[row] for row in sorted(rows))
 
 
 def load_cases(tools: Path, queries: Path) -> Cases:

@@ -6,9 +6,8 @@ a `grade`, higher for better answers), and optionally `scope`, `lang` and `kind`
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue
@@ -19,7 +18,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever.tool_search import Query
 from skillbus.contracts.scope import Scope
-from skillbus.evaluation.cases import OTHER, SEED, detect_language
+from skillbus.evaluation.cases import OTHER, detect_language, draw_sample
 
 _DOCS = "docs.jsonl"
 _QUERIES = "*queries.jsonl"
@@ -77,10 +76,7 @@ class KnowledgeCases:
 
     def sampled(self, count: int) -> "KnowledgeCases":
         """Return a sample of `count` queries, drawn by `SEED`. The items stay complete."""
-        if count >= len(self.cases):
-            return self
-        rows = sorted(Random(SEED).sample(range(len(self.cases)), count))  # noqa: S311 (no secret)
-        return KnowledgeCases(self.docs, self.lines, tuple(self.cases[row] for row in rows))
+        return replace(self, cases=draw_sample(self.cases, count))
 
 
 def load_knowledge_cases(folder: Path) -> KnowledgeCases:

@@ -185,7 +185,10 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
         RemoteSkillRunner(
-            caller, _OfCurrentWorld("run_files"), _OfCurrentWorld("feed"), artifact_bytes=settings.artifact_bytes
+            caller,
+            _OfCurrentWorld("run_files"),
+            lambda run_id: _CURRENT.get().feed.listen(run_id),  # noqa: PLW0108 (the world of the run)
+            artifact_bytes=settings.artifact_bytes,
         ),
         ToolImporter(caller, patience_s=patience_s),
         KnowledgeImporter(caller, patience_s=patience_s),

@@ -14,8 +14,7 @@ from skillbus.cli.session import LocalSession, server_command
 from skillbus.common.bus.connection import BusUnreachableError
 from skillbus.common.runner import StartError, configure_logging
 from skillbus.contracts.errors import RequestError
-from skillbus.evaluation.cases import load_cases
-from skillbus.evaluation.errors import EvaluationError
+from skillbus.evaluation.cases import EvaluationError, load_cases
 from skillbus.evaluation.knowledge_cases import load_knowledge_cases
 
 Corpus = Annotated[

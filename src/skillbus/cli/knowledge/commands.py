@@ -221,7 +221,7 @@ async def show_stats(session: Session, stale_after: StaleAfter = 90, limit: Repo
 
 @remote_command("skillbus knowledge project --project shop --parent company")
 async def manage_parents(session: Session, parent: Parent = None, no_parent: NoParent = False, by: By = None) -> None:
-    """Show the projects whose items the --project inherits, or set its parent."""
+    """Show the parent projects of the --project, which it inherits items from, or set its parent."""
     if parent is not None and no_parent:
         raise typer.BadParameter("give --parent or --no-parent, not both", param_hint="--no-parent")
     path = join_path(KNOWLEDGE, "projects", session.connection.project or DEFAULT_PROJECT)

@@ -66,7 +66,7 @@ async def import_knowledge(
 ) -> None:
     """Import knowledge items: one JSON object a line, one JSON array, or Markdown files with front matter.
 
-    Each item needs `type`, `title` and `content`. An item whose `id` or `external_id` is known gets a new version;
+    Each item needs `type`, `title` and `content`. An item with a known `id` or `external_id` gets a new version;
     unchanged items are skipped. In a folder, every .md file at any depth is an item. Exits with 1 if any is rejected;
     the others are imported.
     """

@@ -192,7 +192,7 @@ def render_stats(found: KnowledgeStats) -> RenderableType:
 
 
 def format_project(found: KnowledgeProject) -> str:
-    """Return the projects whose items a project finds."""
+    """Return the projects that a project finds items of."""
     parents = f"and those of {', '.join(found.parents)}" if found.parents else "only"
     return clean_line(f"{found.project} finds its own items {parents}")
 

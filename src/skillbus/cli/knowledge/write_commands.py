@@ -85,7 +85,7 @@ async def add_item(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Create an item from options, or from a Markdown file with front matter.
 
-    A file whose `id` or `external_id` is known changes that item.
+    A file with the `id` or `external_id` of an item changes that item.
     """
     fields = _collect_texts(kind, title, _read_content(content, content_from), scope, tags)
     fields |= {"priority": priority, "source_ref": source_ref, "owner": owner, "lang": lang}

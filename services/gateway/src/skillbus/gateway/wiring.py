@@ -2,11 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
-from nats.aio.client import Client
 from starlette.types import ASGIApp
 
 from skillbus.common.bus.connection import Bus
@@ -16,7 +16,7 @@ from skillbus.common.http_server import PortInUseError, serve_http
 from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
-from skillbus.contracts.sandbox.run_history import RUN_PRINTED, RunEvent
+from skillbus.contracts.sandbox.run_history import RUN_PRINTED
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
@@ -77,7 +77,8 @@ async def _build_app(bus: Bus, settings: GatewaySettings, access: Access, readin
         patience_s=settings.upload_patience_s,
     )
     run_files = await open_object_store(bus, RUN_FILES)
-    runner = RemoteSkillRunner(bus.caller, run_files, BusRunFeed(bus.client), artifact_bytes=settings.artifact_bytes)
+    open_feed = partial(subscribe_to_feed, bus.client, RUN_PRINTED)
+    runner = RemoteSkillRunner(bus.caller, run_files, open_feed, artifact_bytes=settings.artifact_bytes)
     parts = GatewayParts(
         bus.caller,
         installer,
@@ -102,13 +103,3 @@ def _read_key(settings: GatewaySettings) -> str | None:
             f"cannot read {settings.owner_key_file}: {type(error).__name__}. "
             "SKILLBUS_GATEWAY_OWNER_KEY_FILE must name a text file that this process may read"
         ) from error
-
-
-class BusRunFeed:
-    """`RunFeed` over a NATS connection."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def listen(self, run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
-        return subscribe_to_feed(self._client, RUN_PRINTED, run_id)

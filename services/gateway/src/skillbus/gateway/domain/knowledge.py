@@ -20,7 +20,7 @@ from skillbus.contracts.learner.bulk import (
 )
 from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
 from skillbus.contracts.message import ProjectMessage
-from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
+from skillbus.gateway.domain.imports.bulk import BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 from skillbus.gateway.domain.ports import BusCaller
 
@@ -68,10 +68,13 @@ class KnowledgeImporter:
             RequestError: The body is not a list of objects, or the bus or the learner stayed away. Then `details` say
                 how far the import came, and sending the whole body again does no harm.
         """
-        part = BodyPart(options.first_line, only_problems=options.only is not None)
         wait_until = asyncio.get_running_loop().time() + _WAIT_INDEXED_S if options.wait else None
-        target = _KnowledgeTarget(self._caller, options, actor, wait_until)
-        done = await BulkImport(target, part, self._patience_s).import_body(body)
+        done = await BulkImport(
+            _KnowledgeTarget(self._caller, options, actor, wait_until),
+            self._patience_s,
+            first_line=options.first_line,
+            only_problems=options.only is not None,
+        ).import_body(body)
         return KnowledgeImported(
             total=sum(done.counts.values()),
             counts={outcome: done.counts.get(outcome, 0) for outcome in KnowledgePutOutcome},
@@ -163,27 +166,21 @@ async def _read_text(body: AsyncIterable[bytes]) -> str:
         raise RequestError(ErrorCode.INVALID_REQUEST, f"The body is not UTF-8: {error}.") from error
 
 
-class KnowledgeExporter:
-    """Reads items from the learner, in the form that an import takes."""
+async def open_export(caller: BusCaller, query: ExportKnowledge) -> AsyncGenerator[bytes]:
+    """Return items as NDJSON in the form that an import takes, after the first page has arrived.
 
-    def __init__(self, caller: BusCaller) -> None:
-        self._caller = caller
+    Raises:
+        RequestError: The learner does not reply, now or for a later page. Then the export is incomplete.
+    """
+    query = query.model_copy(update={"limit": _PAGE_ITEMS})
+    first = await caller.call(EXPORT_KNOWLEDGE, query)
 
-    async def open_export(self, query: ExportKnowledge) -> AsyncGenerator[bytes]:
-        """Return the items as NDJSON, after the first page has arrived.
+    async def write_pages() -> AsyncGenerator[bytes]:
+        page = first
+        while True:
+            yield "".join(f"{item.model_dump_json()}\n" for item in page.items).encode()
+            if page.next is None:
+                return
+            page = await caller.call(EXPORT_KNOWLEDGE, query.model_copy(update={"after": page.next}))
 
-        Raises:
-            RequestError: The learner does not reply, now or for a later page. Then the export is incomplete.
-        """
-        query = query.model_copy(update={"limit": _PAGE_ITEMS})
-        first = await self._caller.call(EXPORT_KNOWLEDGE, query)
-
-        async def write_pages() -> AsyncGenerator[bytes]:
-            page = first
-            while True:
-                yield "".join(f"{item.model_dump_json()}\n" for item in page.items).encode()
-                if page.next is None:
-                    return
-                page = await self._caller.call(EXPORT_KNOWLEDGE, query.model_copy(update={"after": page.next}))
-
-        return write_pages()
+    return write_pages()

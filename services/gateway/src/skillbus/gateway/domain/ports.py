@@ -72,12 +72,8 @@ class ObjectFiles(Protocol):
         ...
 
 
-class RunFeed(Protocol):
-    """Live output of runs."""
-
-    def listen(self, run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
-        """Subscribe to the events of a run. The iterator has no end. Raises RequestError if the bus is away."""
-        ...
+OpenRunFeed = Callable[[str], AbstractAsyncContextManager[AsyncIterator[RunEvent]]]
+"""Function that subscribes to the events of a run. The iterator has no end. Raises RequestError if the bus is away."""
 
 
 class Connection(Protocol):

@@ -20,7 +20,7 @@ from skillbus.contracts.http import RunArtifact, RunReply
 from skillbus.contracts.message import Blob, Content, Message
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunEventKind, RunSelector
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunId, RunSkill, SkillRan
-from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, RunFeed
+from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed
 
 INLINE_BYTES: Final = 256 * 1024
 """Largest total size of input files inside the message of a run."""
@@ -79,10 +79,10 @@ class RunBody(Message):
 class RemoteSkillRunner:
     """Runs skills and fetches their output. If the caller is cancelled, the run is cancelled too."""
 
-    def __init__(self, caller: BusCaller, files: ObjectFiles, feed: RunFeed, *, artifact_bytes: int) -> None:
+    def __init__(self, caller: BusCaller, files: ObjectFiles, open_feed: OpenRunFeed, *, artifact_bytes: int) -> None:
         self._caller = caller
         self._files = files
-        self._feed = feed
+        self._open_feed = open_feed
         self._artifact_bytes = artifact_bytes
 
     async def run_skill(self, name: str, project: str, body: RunBody) -> RunReply:
@@ -103,7 +103,7 @@ class RemoteSkillRunner:
         """
         async with self._stage_files(body.files) as files:
             request = _make_request(name, project, body, files, stream=True)
-            async with self._feed.listen(request.run_id or "") as events:
+            async with self._open_feed(request.run_id or "") as events:
                 running = asyncio.create_task(self._run(request))
                 try:
                     async for event in follow_run(events, running):
@@ -193,7 +193,7 @@ async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[Skil
     """Yield the events of a run until its end. A refused run has no events; `running` then holds the error."""
     wait_s: float | None = None
     while True:
-        getting = asyncio.ensure_future(_get_next(events))
+        getting = asyncio.ensure_future(anext(events, None))
         waited_for = {getting} if running.done() else {getting, running}
         try:
             await asyncio.wait(waited_for, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -201,7 +201,7 @@ async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[Skil
             getting.cancel()
         if getting.done() and not getting.cancelled():
             event = getting.result()
-            if event is None:
+            if event is None:  # the connection is closed for good
                 return
             yield event
             if event.kind is RunEventKind.ENDED:
@@ -210,11 +210,6 @@ async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[Skil
             return
         if running.done():
             wait_s = _LAST_EVENTS_S
-
-
-async def _get_next(events: AsyncIterator[RunEvent]) -> RunEvent | None:
-    """Return the next event; None if the connection is closed for good."""
-    return await anext(events, None)
 
 
 async def cancel_run(caller: BusCaller, run: RunSelector) -> None:

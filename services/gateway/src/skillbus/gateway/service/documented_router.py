@@ -31,6 +31,8 @@ class DocumentedRouter:
 
     router: APIRouter
     tag: str
+    error_form: tuple[str, str] = (MEDIA_TYPE, "Problem")
+    """Media type and schema of error replies."""
     replies: Documented = field(default_factory=dict)
     """Documentation of replies that FastAPI does not derive: headers, other media types, other statuses."""
 
@@ -52,15 +54,17 @@ class DocumentedRouter:
     ) -> None:
         """Add a route. `example` is a valid body; `body` documents a body that the handler reads itself."""
         body_errors = _EVERY_BODY if method in {"POST", "PUT", "PATCH"} else ()
+        if example is not None:
+            body = {"requestBody": {"content": {"application/json": {"example": dict(example)}}}}
         self.router.add_api_route(
             path,
             handler,
             methods=[method],
             status_code=status,
             response_class=response,
-            responses={**document_errors((*errors, *body_errors), MEDIA_TYPE, "Problem"), **self.replies},
+            responses={**self._document_errors((*errors, *body_errors)), **self.replies},
             operation_id=handler.__name__,
-            openapi_extra=body if example is None else document_example(example),
+            openapi_extra=body,
             tags=[self.tag],
         )
 
@@ -71,19 +75,14 @@ class DocumentedRouter:
         )
         self.router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
 
-
-def document_example(example: Mapping[str, object]) -> dict[str, object]:
-    """Return the part of an operation that shows an example of its body."""
-    return {"requestBody": {"content": {"application/json": {"example": dict(example)}}}}
-
-
-def document_errors(errors: Errors, media_type: str, schema: str) -> Documented:
-    """Return the documentation of error replies: one entry for each status, with its codes. `schema` is a name."""
-    content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    codes = sorted(dict.fromkeys((*errors, *_EVERY_ROUTE)), key=lambda code: ERROR_CLASSES[code].status)
-    documented: Documented = {}
-    for status, group in groupby(codes, key=lambda code: ERROR_CLASSES[code].status):
-        description = ", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in group)
-        documented[status] = {"description": description, "content": content}
-    documented["default"] = {"description": "Every other error has this form too.", "content": content}
-    return documented
+    def _document_errors(self, errors: Errors) -> Documented:
+        """Return the documentation of error replies: one entry for each status, with its codes."""
+        media_type, schema = self.error_form
+        content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+        codes = sorted(dict.fromkeys((*errors, *_EVERY_ROUTE)), key=lambda code: ERROR_CLASSES[code].status)
+        documented: Documented = {}
+        for status, group in groupby(codes, key=lambda code: ERROR_CLASSES[code].status):
+            description = ", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in group)
+            documented[status] = {"description": description, "content": content}
+        documented["default"] = {"description": "Every other error has this form too.", "content": content}
+        return documented

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from starlette.responses import StreamingResponse
 
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ModelRecord, ProviderRecord
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.http import OpenAiEmbeddings, OpenAiErrorBody, OpenAiModel, OpenAiModels
+from skillbus.contracts.http import OpenAiEmbeddings, OpenAiModel, OpenAiModels
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.openai import (
     PART_FLOATS,
@@ -23,10 +23,9 @@ from skillbus.gateway.domain.openai import (
 )
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.documented_router import Documented, document_errors, document_example
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
 
 _JSON: Final = "application/json"
-_ERROR: Final = OpenAiErrorBody.__name__
 _EXAMPLE: Final = {"model": "use-multilingual-v3", "input": ["帮我提交代码", "commit my changes"]}
 OpenAiModelInPath = Annotated[
     PlainText, Path(min_length=1, max_length=300, description="Name as for `model` of `/v1/embeddings`.")
@@ -66,27 +65,12 @@ class OpenAiRoutes:
         return providers.providers, models.models
 
 
-def add_openai_routes(router: APIRouter, routes: OpenAiRoutes, tag: str) -> None:
-    """Add the routes of the OpenAI API. Their errors have OpenAI's form."""
+def add_openai_routes(router: DocumentedRouter, routes: OpenAiRoutes) -> None:
+    """Add the routes of the OpenAI API."""
     reply: Documented = {HTTPStatus.OK.value: {"model": OpenAiEmbeddings}}
-    router.add_api_route(
-        "/v1/embeddings",
-        routes.create_embeddings,
-        methods=["POST"],
-        responses={**reply, **document_errors((*EMBED_TEXTS.errors, ErrorCode.PAYLOAD_TOO_LARGE), _JSON, _ERROR)},
-        operation_id=routes.create_embeddings.__name__,
-        openapi_extra=document_example(_EXAMPLE),
-        tags=[tag],
+    model_errors = (*LIST_MODELS.errors, ErrorCode.NOT_FOUND)
+    router.with_replies(reply).add(
+        "POST", "/v1/embeddings", routes.create_embeddings, EMBED_TEXTS.errors, example=_EXAMPLE
     )
-    for path, handler, errors in (
-        ("/v1/models", routes.list_openai_models, LIST_MODELS.errors),
-        ("/v1/models/{model:path}", routes.get_openai_model, (*LIST_MODELS.errors, ErrorCode.NOT_FOUND)),
-    ):
-        router.add_api_route(
-            path,
-            handler,
-            methods=["GET"],
-            responses=document_errors(errors, _JSON, _ERROR),
-            operation_id=handler.__name__,
-            tags=[tag],
-        )
+    router.add("GET", "/v1/models", routes.list_openai_models, LIST_MODELS.errors)
+    router.add("GET", "/v1/models/{model:path}", routes.get_openai_model, model_errors)

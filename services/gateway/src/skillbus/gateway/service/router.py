@@ -7,8 +7,9 @@ from typing import Final
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
+from skillbus.contracts.http import OpenAiErrorBody
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
-from skillbus.gateway.domain.knowledge import KnowledgeExporter, KnowledgeImporter
+from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
@@ -71,8 +72,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
     add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer))
     add_knowledge_base_routes(
-        DocumentedRouter(router, _KNOWLEDGE),
-        KnowledgeBaseRoutes(caller, parts.knowledge_importer, KnowledgeExporter(caller)),
+        DocumentedRouter(router, _KNOWLEDGE), KnowledgeBaseRoutes(caller, parts.knowledge_importer)
     )
     add_knowledge_routes(DocumentedRouter(router, _KNOWLEDGE), KnowledgeRoutes(caller))
     add_mcp_server_routes(DocumentedRouter(router, _MCP_SERVERS), McpServerRoutes(caller))
@@ -80,5 +80,6 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))
     add_dead_letter_routes(DocumentedRouter(router, _DEAD_LETTERS), DeadLetterRoutes(caller))
     add_system_routes(DocumentedRouter(router, _SYSTEM), parts.system)
-    add_openai_routes(router, OpenAiRoutes(caller, TextEmbedder(caller)), _OPENAI)
+    openai_errors = ("application/json", OpenAiErrorBody.__name__)
+    add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
     return router

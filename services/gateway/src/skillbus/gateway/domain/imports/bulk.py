@@ -105,14 +105,6 @@ class ImportResult(Generic[ResultT]):
     """Number of lines by outcome in the whole body, including lines that are left out of `results`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BodyPart:
-    """Position of a body in a larger import, and the extent of its report."""
-
-    first_line: int = 1
-    only_problems: bool = False
-
-
 @dataclass(slots=True)
 class _Batch:
     """Entries of one request."""
@@ -133,12 +125,15 @@ class _Batch:
 
 
 class BulkImport(Generic[ResultT]):
-    """Import of one body."""
+    """Import of one body, or of a part of a larger import that begins at `first_line`."""
 
-    def __init__(self, target: ImportTarget[ResultT], part: BodyPart, patience_s: float) -> None:
+    def __init__(
+        self, target: ImportTarget[ResultT], patience_s: float, *, first_line: int, only_problems: bool
+    ) -> None:
         self._target = target
-        self._part = part
         self._patience_s = patience_s
+        self._first_line = first_line
+        self._only_problems = only_problems
         self._batch = _Batch()
         self._in_flight: dict[asyncio.Task[None], _Batch] = {}
         self._results: list[ResultT] = []
@@ -171,7 +166,7 @@ class BulkImport(Generic[ResultT]):
                 raise RequestError(
                     ErrorCode.PAYLOAD_TOO_LARGE, f"A body may have {LINES_MAX} lines: send the rest in another request."
                 )
-            entry = self._parse(replace(piece, line=piece.line + self._part.first_line - 1))
+            entry = self._parse(replace(piece, line=piece.line + self._first_line - 1))
             self._has_objects = self._has_objects or entry.value is not None
             if entry.problem is not None:
                 self._note(self._target.reject_entry(entry, entry.problem))
@@ -202,11 +197,11 @@ class BulkImport(Generic[ResultT]):
         await self._send_batch()
         while self._in_flight:
             await self._await_batch()
-        if not self._counts and self._part.first_line == 1:
+        if not self._counts and self._first_line == 1:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, f"The body is empty: send {self._target.objects}, one JSON object per line."
             )
-        kept = (result for result in self._results if result.is_problem or not self._part.only_problems)
+        kept = (result for result in self._results if result.is_problem or not self._only_problems)
         results = tuple(sorted(kept, key=lambda result: result.line))
         return ImportResult(results, self._indexed, self._unindexed, self._counts)
 
@@ -255,7 +250,7 @@ class BulkImport(Generic[ResultT]):
 
     def _check_form(self, *, strange_max: int) -> None:
         """Refuse a body without any object, instead of reporting every line."""
-        is_whole = self._part.first_line == 1
+        is_whole = self._first_line == 1
         if is_whole and not self._has_objects and len(self._results) > strange_max:
             first = self._results[0]
             raise RequestError(

@@ -19,7 +19,7 @@ from skillbus.contracts.indexer.tools import (
     ToolSource,
 )
 from skillbus.contracts.message import ProjectMessage
-from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
+from skillbus.gateway.domain.imports.bulk import BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.ports import BusCaller
 
 _ID_CHARACTERS: Final = 300
@@ -54,8 +54,12 @@ class ToolImporter:
         """
         if options.source is not None and is_reserved(options.source):
             raise RequestError(ErrorCode.INVALID_REQUEST, explain_reserved(options.source))
-        part = BodyPart(options.first_line, only_problems=options.only is not None)
-        done = await BulkImport(_ToolTarget(self._caller, options), part, self._patience_s).import_body(body)
+        done = await BulkImport(
+            _ToolTarget(self._caller, options),
+            self._patience_s,
+            first_line=options.first_line,
+            only_problems=options.only is not None,
+        ).import_body(body)
         return ToolsImported(
             total=sum(done.counts.values()),
             counts={outcome: done.counts.get(outcome, 0) for outcome in ToolPutOutcome},

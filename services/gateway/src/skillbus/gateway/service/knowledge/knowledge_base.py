@@ -34,7 +34,7 @@ from skillbus.contracts.retriever.knowledge_search import (
     KnowledgeFound,
     SearchKnowledge,
 )
-from skillbus.gateway.domain.knowledge import NDJSON, KnowledgeExporter, KnowledgeImporter, KnowledgeImportOptions
+from skillbus.gateway.domain.knowledge import NDJSON, KnowledgeImporter, KnowledgeImportOptions, open_export
 from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
@@ -65,7 +65,6 @@ class KnowledgeBaseRoutes:
 
     caller: BusCaller
     importer: KnowledgeImporter
-    exporter: KnowledgeExporter
 
     async def search_knowledge(self, body: SearchKnowledge) -> KnowledgeFound:
         """Find the knowledge that fits a query and a scope, in any language. If nothing fits, `results` is empty.
@@ -111,7 +110,7 @@ class KnowledgeBaseRoutes:
             "Content-Disposition": 'attachment; filename="knowledge.jsonl"',
             "X-Content-Type-Options": "nosniff",
         }
-        return KnowledgeLines(await self.exporter.open_export(query.to_request()), headers=headers)
+        return KnowledgeLines(await open_export(self.caller, query.to_request()), headers=headers)
 
     async def get_knowledge_stats(self, query: Annotated[GetKnowledgeStats, Query()]) -> KnowledgeStats:
         """Return statistics of a project: used, never used and stale items, and queries without a result."""

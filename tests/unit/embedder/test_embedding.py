@@ -202,7 +202,7 @@ async def test_the_next_call_uses_the_model_that_became_the_default() -> None:
         before = await service.embed_request(query("text"))
         registry.now = FakeRegistry.of(registered_model("second", is_default=True), registered_model("first"))
         after = await service.embed_request(query("text"))
-        await service.preload_default()
+        await service.check_default()
         old = await service.embed_request(query("text", model="first"))
     assert [found.model.model.name for found in (before, after, old) if found.model] == ["first", "second", "first"]
     assert registry.made == ["first", "second"]
@@ -219,7 +219,7 @@ async def test_a_model_that_was_changed_answers_what_it_was_asked_before_it_is_c
         await model.entered.acquire()
         registry.models["first"] = changed = FakeModel()
         registry.now = FakeRegistry.of(registered_model("first", is_default=True, api_path="/other"))
-        await service.preload_default()
+        await service.check_default()
         assert (await service.embed_request(query("other"))).dense is not None
         model.release_all()
         assert (await running).dense is not None

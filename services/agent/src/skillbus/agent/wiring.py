@@ -27,7 +27,7 @@ from skillbus.agent.settings import AgentSettings
 from skillbus.common.background import run_in_background
 from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.responder import Route, route
+from skillbus.common.bus.responder import route
 from skillbus.common.secrets import Secrets
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts import agent as contract
@@ -67,8 +67,18 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         await stack.enter_async_context(servers.follow_all(await stack.enter_async_context(open_server_changes(bus))))
         caller = ToolCaller(catalogue, servers, builtins)
         handlers = AgentHandlers(servers, builtins, caller, CallableAuditor(catalogue, servers, builtins, publisher))
+        routes = [
+            route(REGISTER_MCP_SERVER, handlers.register_mcp_server),
+            route(LIST_MCP_SERVERS, handlers.list_mcp_servers),
+            route(GET_MCP_SERVER, handlers.get_mcp_server),
+            route(REFRESH_MCP_SERVER, handlers.refresh_mcp_server),
+            route(REMOVE_MCP_SERVER, handlers.remove_mcp_server),
+            route(LIST_BUILTINS, handlers.list_builtins),
+            route(CALL_TOOL, handlers.call_tool),
+            route(AUDIT_CALLABLE, handlers.audit_callable),
+        ]
         health = ServiceHealth(contract.SERVICE)
-        await stack.enter_async_context(serve_routes(bus, contract.SERVICE, _make_routes(handlers), health, to_wire))
+        await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
         yield health
 
 
@@ -94,16 +104,3 @@ def _open_session(
     from skillbus.agent.adapters.mcp.session import open_mcp_session  # noqa: PLC0415
 
     return open_mcp_session(server, on_change, secrets, stdio_allowed=stdio_allowed)
-
-
-def _make_routes(handlers: AgentHandlers) -> list[Route]:
-    return [
-        route(REGISTER_MCP_SERVER, handlers.register_mcp_server),
-        route(LIST_MCP_SERVERS, handlers.list_mcp_servers),
-        route(GET_MCP_SERVER, handlers.get_mcp_server),
-        route(REFRESH_MCP_SERVER, handlers.refresh_mcp_server),
-        route(REMOVE_MCP_SERVER, handlers.remove_mcp_server),
-        route(LIST_BUILTINS, handlers.list_builtins),
-        route(CALL_TOOL, handlers.call_tool),
-        route(AUDIT_CALLABLE, handlers.audit_callable),
-    ]

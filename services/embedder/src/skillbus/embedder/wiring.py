@@ -75,7 +75,7 @@ async def open_embedder(
         )
         lexical = LexicalEncoder(translate=(await asyncio.to_thread(load_lexicon)).translate_word)
         embedding = EmbeddingService(registry.load_snapshot, await stack.enter_async_context(pool), lexical)
-        await embedding.preload_default()
+        await embedding.check_default()  # starts to open it
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)
         routes = [
             route(contract.EMBED_TEXTS, handlers.embed_texts),

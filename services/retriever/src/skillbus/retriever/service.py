@@ -1,6 +1,5 @@
 """The retriever's handlers. `ToolSearch` and `ContextBuilder` answer their requests directly."""
 
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -8,6 +7,7 @@ from uuid import uuid4
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.learner.usage import AnsweredRequest
 from skillbus.contracts.retriever.knowledge_search import KnowledgeFound, SearchKnowledge
+from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.knowledge.hit import fit_reply
 from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
 from skillbus.retriever.domain.usage import UsageLog, list_uses
@@ -21,7 +21,7 @@ class RetrieverHandlers:
     store: VectorSearch
 
     async def search_knowledge(self, request: SearchKnowledge) -> KnowledgeFound:
-        start, request_id = time.perf_counter(), uuid4().hex
+        timer, request_id = StageTimer(), uuid4().hex
         found = await self.knowledge.search_knowledge(request)
         if request.record_use:
             answered = AnsweredRequest(
@@ -39,7 +39,7 @@ class RetrieverHandlers:
             model=found.model,
             index_behind=found.index_behind,
             explanation=found.explanation,
-            took_ms=round((time.perf_counter() - start) * 1000, 3),
+            took_ms=timer.measure_ms(),
         )
 
     async def check_store(self) -> HealthCheck:

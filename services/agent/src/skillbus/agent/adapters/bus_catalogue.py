@@ -1,6 +1,6 @@
 """The catalogue of tools, by requests to the indexer."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from skillbus.common.bus.caller import Caller
@@ -60,14 +60,18 @@ class BusCatalogue:
         return removed
 
     async def list_tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
-        # Others import MCP tools too; those do not belong to registered servers.
-        return tuple(
-            [
-                tool
-                async for tool in self._iterate_tools(project, source)
-                if tool.source == BUILTIN_SOURCE or tool.source.startswith(MCP_SOURCE_PREFIX)
-            ]
-        )
+        tools = list[ToolSummary]()
+        after: str | None = None
+        while True:
+            request = ListTools(project=project, limit=_PAGE, after=after, tool_types=_KINDS, source=source)
+            page = await self._caller.call(LIST_TOOLS, request)
+            for tool in page.tools:
+                # Others import MCP tools too; those do not belong to registered servers.
+                if tool.source == BUILTIN_SOURCE or tool.source.startswith(MCP_SOURCE_PREFIX):
+                    tools.append(tool)
+            after = page.next
+            if after is None:
+                return tuple(tools)
 
     async def get_tool(self, project: str, tool_id: str) -> CatalogueTool | None:
         try:
@@ -76,14 +80,3 @@ class BusCatalogue:
             if error.code is ErrorCode.NOT_FOUND:
                 return None
             raise
-
-    async def _iterate_tools(self, project: str, source: str | None) -> AsyncIterator[ToolSummary]:
-        after: str | None = None
-        while True:
-            request = ListTools(project=project, limit=_PAGE, after=after, tool_types=_KINDS, source=source)
-            page = await self._caller.call(LIST_TOOLS, request)
-            for tool in page.tools:
-                yield tool
-            after = page.next
-            if after is None:
-                return

@@ -50,19 +50,17 @@ class EmbeddingService:
         self._pool = pool
         self._lexical = lexical
 
-    async def preload_default(self) -> None:
-        """Start to open the default model."""
-        snapshot = await self._refresh_snapshot()
-        if snapshot.chain:
-            await self._find_problem(snapshot.chain[0])
-
     async def check_default(self) -> tuple[str, str | None]:
-        """Return the name of the default model, and the reason why it is not ready, or None."""
+        """Start to open the default model. Return its name, and the reason why it is not ready, or None."""
         snapshot = await self._refresh_snapshot()
         if not snapshot.chain:
             return "", _explain_empty_chain(None)
         first = snapshot.chain[0]
-        return first.model.name, await self._find_problem(first)
+        try:
+            await self._pool.open_batcher(first, wait_s=0)
+        except (ModelUnavailableError, EmbedderClosedError) as error:
+            return first.model.name, str(error)
+        return first.model.name, None
 
     async def embed_request(
         self, request: EmbedTexts, *, load_wait_s: float | None = None, within_s: float | None = None
@@ -135,14 +133,6 @@ class EmbeddingService:
             raise ModelUnavailableError(
                 f"model {model.model.name} gave no vectors within {within_s:.1f} s of the caller's deadline"
             ) from error
-
-    async def _find_problem(self, model: RegisteredModel) -> str | None:
-        """Start to open a model. Return the reason why it is not ready, or None."""
-        try:
-            await self._pool.open_batcher(model, wait_s=0)
-        except (ModelUnavailableError, EmbedderClosedError) as error:
-            return str(error)
-        return None
 
     async def _encode_sparse(self, request: EmbedTexts) -> tuple[LexicalVector, ...]:
         texts = request.sparse_texts or request.texts

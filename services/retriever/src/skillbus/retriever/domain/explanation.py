@@ -1,11 +1,11 @@
-"""Explanations of a search: the time of its stages, and the parts of an entry that hold the query's terms."""
+"""Explanations of a search: the time of its stages, and the reasons why an entry was found."""
 
 import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from skillbus.contracts.retriever.tool_search import SearchStage
+from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage
 
 _BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
@@ -32,6 +32,26 @@ class StageTimer:
             SearchStage(name=name, took_ms=round((at - began) * 1e3, 3), candidates=candidates)
             for began, (name, at, candidates) in zip(begins, self._ends, strict=False)
         )
+
+
+def list_reasons(
+    dense: tuple[float | None, int | None],
+    lexical: tuple[float | None, int | None],
+    terms: tuple[str, ...],
+    parts: Mapping[str, str],
+) -> tuple[MatchReason, ...]:
+    """Return the sides that found an entry. `dense` is its cosine and its place by it, `lexical` its BM25 likewise.
+
+    `terms` are those that it shares with the query, `parts` its texts by their names.
+    """
+    reasons = list[MatchReason]()
+    (cosine, dense_rank), (bm25, lexical_rank) = dense, lexical
+    if cosine is not None and dense_rank is not None:
+        reasons.append(MatchReason(side="dense", rank=dense_rank, score=cosine))
+    if bm25 is not None and lexical_rank is not None:
+        held = find_parts(terms, parts)
+        reasons.append(MatchReason(side="lexical", rank=lexical_rank, score=bm25, terms=terms, parts=held))
+    return tuple(reasons)
 
 
 def find_parts(terms: Sequence[str], parts: Mapping[str, str]) -> tuple[str, ...]:

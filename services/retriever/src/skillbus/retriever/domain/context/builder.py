@@ -1,7 +1,6 @@
 """Contexts for a model: search, pack the hits into a token budget, and write them with a template."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from skillbus.retriever.domain.context.packer import (
 )
 from skillbus.retriever.domain.context.template import render_context
 from skillbus.retriever.domain.context.token_count import TokenCounter, Tokenizers, UpperBoundCounter
+from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
 from skillbus.retriever.domain.usage import UsageLog, list_uses
 
@@ -56,7 +56,7 @@ class ContextBuilder:
             TokenizerUnknownError, TokenizerUnusableError: Its tokens cannot be counted.
             StoreUnavailableError, RecordUnavailableError, RequestError: As of a search.
         """
-        start = time.perf_counter()
+        timer = StageTimer()
         counter: TokenCounter = UpperBoundCounter()
         if request.tokenizer is not None:
             counter = await asyncio.to_thread(self._tokenizers.load_counter, request.tokenizer)
@@ -74,7 +74,7 @@ class ContextBuilder:
             request_id=uuid4().hex,
             degraded="lexical" if found.degraded else None,
             model=found.model,
-            took_ms=round((time.perf_counter() - start) * 1000, 3),
+            took_ms=timer.measure_ms(),
         )
         if request.record_use and (built.items or not found.hits):
             answered = AnsweredRequest(

@@ -5,9 +5,8 @@ from typing import Final
 
 from skillbus.common.paging import JSON_CHARACTER_BYTES, MESSAGE_BYTES
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, SearchKnowledge
-from skillbus.contracts.retriever.tool_search import MatchReason
 from skillbus.relevance.score import compute_probability
-from skillbus.retriever.domain.explanation import find_parts
+from skillbus.retriever.domain.explanation import list_reasons
 from skillbus.retriever.domain.knowledge.ranking import RankedItem
 
 REPLY_CHARACTERS: Final = MESSAGE_BYTES // JSON_CHARACTER_BYTES
@@ -20,20 +19,14 @@ def make_hit(
     """Return the hit of an item. `held` has the indices of the terms that the item holds."""
     terms = tuple(term for index, term in query_terms.items() if index in held)
     cosine, bm25, item = ranked.candidate.cosine, ranked.candidate.bm25, ranked.found.item
-    reasons = list[MatchReason]()
-    if cosine is not None and ranked.dense_rank is not None:
-        reasons.append(MatchReason(side="dense", rank=ranked.dense_rank, score=cosine))
-    if bm25 is not None and ranked.lexical_rank is not None:
-        texts = {"title": item.title, "content": item.content, "tags": " ".join(item.tags), "scope": item.scope}
-        parts = find_parts(terms, texts)
-        reasons.append(MatchReason(side="lexical", rank=ranked.lexical_rank, score=bm25, terms=terms, parts=parts))
+    texts = {"title": item.title, "content": item.content, "tags": " ".join(item.tags), "scope": item.scope}
     hit = KnowledgeHit(
         item=item,
         content_cut=ranked.found.content_cut,
         score=ranked.score,
         cosine=cosine,
         scope_match=ranked.scope_match,
-        reasons=tuple(reasons),
+        reasons=list_reasons((cosine, ranked.dense_rank), (bm25, ranked.lexical_rank), terms, texts),
         factors=ranked.factors if request.explain else None,
         relevance=compute_probability(ranked.evidence) if request.explain else None,
         indexed=ranked.indexed,

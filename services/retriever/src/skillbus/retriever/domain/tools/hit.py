@@ -8,8 +8,8 @@ import structlog
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolType
-from skillbus.contracts.retriever.tool_search import MatchReason, ToolHit
-from skillbus.retriever.domain.explanation import find_parts
+from skillbus.contracts.retriever.tool_search import ToolHit
+from skillbus.retriever.domain.explanation import list_reasons
 from skillbus.retriever.domain.tools.ranking import RankedTool, SparseWeights
 
 
@@ -31,18 +31,6 @@ class IndexedTool(NamedTuple):
     weights: SparseWeights = MappingProxyType({})
     """Its sparse vector."""
 
-    @property
-    def parts(self) -> dict[str, str]:
-        """Texts that its terms come from."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "tags": " ".join(self.tags),
-            "arguments": f"{' '.join(self.arguments)} {self.argument_text}",
-            "examples": " ".join(self.examples),
-            "provider": self.provider,
-        }
-
     def read_type(self) -> ToolType | None:
         """Return `skill` if the index does not say the type, None if it is unknown (tool-type.md, 3.4 and 3.5)."""
         log = structlog.get_logger()
@@ -61,14 +49,14 @@ def make_tool_hit(
 ) -> ToolHit:
     """Return the hit of a tool. `query_terms` are by their indices; `repeats` is the hit above that it repeats."""
     terms = tuple(term for index, term in query_terms.items() if index in tool.weights)
-    reasons = list[MatchReason]()
-    if ranked.cosine is not None and ranked.dense_rank is not None:
-        reasons.append(MatchReason(side="dense", rank=ranked.dense_rank, score=ranked.cosine))
-    if ranked.bm25 is not None and ranked.lexical_rank is not None:
-        parts = find_parts(terms, tool.parts)
-        reasons.append(
-            MatchReason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)
-        )
+    texts = {
+        "name": tool.name,
+        "description": tool.description,
+        "tags": " ".join(tool.tags),
+        "arguments": f"{' '.join(tool.arguments)} {tool.argument_text}",
+        "examples": " ".join(tool.examples),
+        "provider": tool.provider,
+    }
     return ToolHit(
         id=tool.id,
         name=tool.name,
@@ -79,6 +67,6 @@ def make_tool_hit(
         source=tool.source,
         tags=tool.tags,
         metadata={**tool.metadata, "type": tool_type.value},
-        reasons=tuple(reasons),
+        reasons=list_reasons((ranked.cosine, ranked.dense_rank), (ranked.bm25, ranked.lexical_rank), terms, texts),
         repeats=repeats,
     )

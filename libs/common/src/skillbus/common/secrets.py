@@ -30,7 +30,6 @@ class SecretUnreadableError(Exception):
 
     def __init__(self, reference: str, reason: str) -> None:
         super().__init__(f"the key {reference} cannot be used: {reason}")
-        self.reference = reference
 
 
 class Secrets:

@@ -17,22 +17,16 @@ class VectorStoreError(Exception):
 
 
 class VectorStoreUnavailable(VectorStoreError):  # noqa: N818  # read as a sentence: raise VectorStoreUnavailable
-    """The engine cannot be reached, did not answer in time, or failed inside."""
-
     def __init__(self, reason: str) -> None:
         super().__init__(f"Qdrant connection failed: {reason}")
-        self.reason = reason
 
 
 class VectorStoreLocked(VectorStoreError):  # noqa: N818
-    """The embedded store belongs to another process."""
-
     def __init__(self, directory: Path, owner: str) -> None:
         super().__init__(
             f"the vector store in {directory} is in use by {owner}; stop that process, choose another data directory, "
             "or let both use a Qdrant server"
         )
-        self.directory = directory
 
 
 class VectorStoreRejected(VectorStoreError):  # noqa: N818
@@ -40,27 +34,19 @@ class VectorStoreRejected(VectorStoreError):  # noqa: N818
 
 
 class CollectionMissing(VectorStoreRejected):
-    """No collection or alias has the name."""
-
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no vector collection or alias {name!r}; create it before using it")
         self.name = name
 
 
 class CollectionMismatch(VectorStoreRejected):
-    """A collection of that name exists and cannot take these vectors."""
-
     def __init__(self, name: str, wanted_dim: int, found_dim: int | None) -> None:
         found = "no such dense vectors" if found_dim is None else f"dense vectors of dimension {found_dim}"
         super().__init__(
             f"collection {name!r} holds {found}, not of {wanted_dim}; put another model's vectors in a new collection"
         )
-        self.name = name
 
 
 class QueryUnsupported(VectorStoreRejected):
-    """Part of a query or filter that the embedded engine's adapter does not translate."""
-
     def __init__(self, part: str) -> None:
         super().__init__(f"{part} is not supported by the embedded vector store; ask without it or use a Qdrant server")
-        self.part = part

@@ -47,24 +47,8 @@ class LocalEndpoint(Protocol):
         ...
 
 
-class LocalEndpoints:
-    """Endpoints of this process by subject, while they accept requests."""
-
-    def __init__(self) -> None:
-        self._endpoints: dict[str, LocalEndpoint] = {}
-
-    def find_endpoint(self, subject: str) -> LocalEndpoint | None:
-        """Return the endpoint of this process that answers a subject."""
-        return self._endpoints.get(subject)
-
-    def add_endpoint(self, subject: str, endpoint: LocalEndpoint) -> None:
-        """Send requests for a subject to an endpoint."""
-        self._endpoints[subject] = endpoint
-
-    def remove_endpoint(self, subject: str, endpoint: LocalEndpoint) -> None:
-        """Send no more requests to an endpoint."""
-        if self._endpoints.get(subject) is endpoint:
-            del self._endpoints[subject]
+LocalEndpoints = dict[str, LocalEndpoint]
+"""Endpoints of this process by subject, while they accept requests."""
 
 
 class Caller:
@@ -117,7 +101,7 @@ class Caller:
         """
         wait_s = h.remaining_s(endpoint.timeout_s if timeout_s is None else timeout_s)
         try:
-            if allow_local and (local := self._local_endpoints.find_endpoint(endpoint.subject)):
+            if allow_local and (local := self._local_endpoints.get(endpoint.subject)):
                 return await _call_locally(local, endpoint, request, wait_s)
             body = encode(request, content_type)
             headers = {h.DEADLINE_MS: str(int((time.time() + wait_s) * 1000))}

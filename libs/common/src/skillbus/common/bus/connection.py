@@ -49,7 +49,6 @@ class Bus:
     caller: Caller
     metrics: BusMetrics
     local_endpoints: LocalEndpoints
-    """Endpoints of the services of this process."""
 
 
 @asynccontextmanager
@@ -97,7 +96,7 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
         raise BusUnreachableError(
             f"no NATS server at {settings.url}: start one, or set SKILLBUS_NATS_URL ({error!r})"
         ) from error
-    local_endpoints = LocalEndpoints()
+    local_endpoints: LocalEndpoints = {}
     caller = Caller(client, local_endpoints)
     try:
         await caller.open()

@@ -225,7 +225,7 @@ class Responder:
         local_endpoints: LocalEndpoints | None = None,
     ) -> None:
         self._client = client
-        self._local_endpoints = local_endpoints or LocalEndpoints()
+        self._local_endpoints: LocalEndpoints = {} if local_endpoints is None else local_endpoints
         self._metrics = metrics
         self._added: list[tuple[str, _TaskEndpoint]] = []
         self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
@@ -236,7 +236,7 @@ class Responder:
         for route in routes:
             endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire)
             await endpoint._start()  # noqa: SLF001 - nats.micro has no public way
-            self._local_endpoints.add_endpoint(route.endpoint.subject, endpoint)
+            self._local_endpoints[route.endpoint.subject] = endpoint
             self._added.append((route.endpoint.subject, endpoint))
             self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make a serial endpoint
         await self._client.flush()
@@ -244,7 +244,8 @@ class Responder:
     async def drain(self) -> None:
         """Stop accepting requests, and answer the accepted ones."""
         for subject, endpoint in self._added:
-            self._local_endpoints.remove_endpoint(subject, endpoint)
+            if self._local_endpoints.get(subject) is endpoint:
+                del self._local_endpoints[subject]
         endpoints = self._service._endpoints  # noqa: SLF001 - as above
         self._service._endpoints = []  # noqa: SLF001 - otherwise stop() would unsubscribe drained ones
         await asyncio.gather(*(endpoint.drain() for endpoint in endpoints))

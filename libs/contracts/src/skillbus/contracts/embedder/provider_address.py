@@ -2,7 +2,7 @@
 
 import re
 from typing import Annotated, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, StringConstraints
 
@@ -15,22 +15,16 @@ _NOT_IN_A_BASE_URL: Final = re.compile(r"[\s\x00-\x20\x7f?#\\]")
 def _check_base_url(value: str) -> str:
     if not value:
         return value
-    parts = _split(value)
-    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(value)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # not chained: it quotes its input, which may contain a key
+        is_usable = False
+    if not is_usable:
         raise ValueError("is not an address like https://api.example.com/v1")
     if "@" in parts.netloc or _NOT_IN_A_BASE_URL.search(value):
         raise ValueError("contains a user, a query, a fragment or white space: give keys by reference in api_key")
     return value.rstrip("/")
-
-
-def _split(value: str) -> SplitResult | None:
-    """Return None for an unreadable URL. Python's own errors quote their input, which may contain a key."""
-    try:
-        parts = urlsplit(value)
-        usable = parts.port != 0
-    except ValueError:
-        return None
-    return parts if usable else None
 
 
 def _check_reference(value: str) -> str:

@@ -294,8 +294,6 @@ SKILL_UPDATED: Final = Event(
 )
 SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search finds the current version of a skill.")
 SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
-
-
 UPLOAD_TAKEN: Final = Event(
     SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or equals the installed package."
 )

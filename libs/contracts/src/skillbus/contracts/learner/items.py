@@ -157,8 +157,6 @@ class KnowledgeListed(Message):
 
 
 _FOUND = (ErrorCode.NOT_FOUND,)
-
-
 _WRITTEN = (*_FOUND, ErrorCode.CONFLICT, ErrorCode.PRECONDITION_FAILED)
 
 CREATE_KNOWLEDGE: Final = Endpoint(

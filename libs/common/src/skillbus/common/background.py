@@ -1,4 +1,4 @@
-"""Supervised background work: jobs that run again and again, and whose failures are logged."""
+"""Supervised background work: repeated jobs, with a log of their failures."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence

@@ -40,10 +40,10 @@ def cut_page(
 def cut_batches(
     sizes: Iterable[int], *, max_size: int = MESSAGE_BYTES, max_items: int | None = None
 ) -> Iterator[slice]:
-    """Yield consecutive slices of a list whose items have these sizes. No slice is empty.
+    """Yield consecutive slices of a list of items with these sizes. No slice is empty.
 
-    A slice holds at most `max_items` items whose sizes add up to at most `max_size`. An item that is larger than
-    `max_size` gets its own slice.
+    A slice holds at most `max_items` items, of `max_size` together. An item that is larger than `max_size` gets its own
+    slice.
     """
     start = end = total = 0
     for size in sizes:

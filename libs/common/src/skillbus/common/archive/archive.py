@@ -86,7 +86,7 @@ class ArchiveEntry:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A zip whose structure, names and declared sizes are safe. Files that macOS adds are left out."""
+    """A zip with safe structure, names and declared sizes. Files that macOS adds are left out."""
 
     data: bytes
     entries: tuple[ArchiveEntry, ...]

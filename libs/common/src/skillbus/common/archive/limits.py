@@ -20,4 +20,4 @@ class ArchiveLimits:
     """Unpacked to packed size, for entries over `ratio_from_bytes`. Text packs to about 5:1, zeros to 1,000:1."""
     ratio_from_bytes: int = 64 * 1024
     ratio_exempt: frozenset[str] = field(default_factory=frozenset)
-    """Lower-case base names whose ratio the caller checks itself with a clearer error. Other limits still apply."""
+    """Lower-case base names of files that the caller checks for their ratio. Other limits still apply."""

@@ -1,4 +1,4 @@
-"""Pack files into a zip whose bytes depend only on names, contents and executable bits.
+"""Pack files into a reproducible zip: its bytes depend only on names, contents and executable bits.
 
 Entries are stored by default: the output of deflate differs between builds of zlib, and the digest of a package must
 not.

@@ -25,7 +25,7 @@ _READS_AT_ONCE: Final = 64
 _NOT_FOUND: Final = frozenset({10037})
 """`err_code` of a subject without a message. Source: nats-server, `server/errors.json`."""
 _WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
-"""`err_code` of a subject whose last sequence is another. Source: nats-server, `server/errors.json`."""
+"""`err_code` of a write to a subject that has another last sequence. Source: nats-server, `server/errors.json`."""
 _DELETED: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE")
 
 

@@ -53,7 +53,7 @@ def route(
     handle: Callable[[RequestT], Awaitable[ReplyT]],
     permits: int = DEFAULT_PERMITS,
 ) -> Route:
-    """Make a route whose handler takes the endpoint's request and returns its reply."""
+    """Make a route with a handler that takes the endpoint's request and returns its reply."""
 
     async def checked(request: Message) -> ReplyT:
         if not isinstance(request, endpoint.request):

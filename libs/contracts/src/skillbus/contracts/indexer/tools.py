@@ -72,7 +72,7 @@ class ToolDescription(Message):
     source: ToolSource = IMPORTED_SOURCE
     """Origin of this description: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
     tool_type: ToolType = Field(default=ToolType.EXTERNAL, validate_default=True)
-    """Type, derived from `source` whatever the description says: `mcp` for `mcp:<server>`, `builtin` for `builtin`,
+    """Type, always derived from `source`: `mcp` for `mcp:<server>`, `builtin` for `builtin`,
     `skill` for `skills`, and `external` for every other source."""
     metadata: JsonObject = Field(default_factory=dict)
     """Additional data, at most 16 KiB. Every hit returns it."""
@@ -81,7 +81,7 @@ class ToolDescription(Message):
     @classmethod
     def _derive_tool_type(cls, given: ToolType, info: ValidationInfo) -> ToolType:
         source = info.data.get("source")
-        if source is None:  # it is invalid, which is an error of its own
+        if source is None:  # it is invalid and reported as such
             return given
         if source.startswith(MCP_SOURCE_PREFIX):
             return ToolType.MCP

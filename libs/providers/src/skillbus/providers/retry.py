@@ -39,11 +39,9 @@ class RetrySchedule:
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
-    """Parse a `Retry-After` header (RFC 9110, section 10.2.3) to seconds. Return None if it is invalid.
+    """Parse a `Retry-After` header (RFC 9110, section 10.2.3), whole seconds or an HTTP date, to seconds from `now`.
 
-    Args:
-        value: Whole seconds, or an HTTP date.
-        now: Unix time in seconds.
+    `now` is a Unix time. Return None if the header is invalid.
     """
     text = (value or "").strip()
     if text.isascii() and text.isdigit():

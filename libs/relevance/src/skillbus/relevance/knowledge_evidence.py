@@ -42,12 +42,7 @@ class KnowledgeRelevance:
     """Number of points over which the store computes IDF."""
 
     def compute_evidence(self, cosine: float | None, bm25: float | None) -> float:
-        """Return the log-odds that the item answers the query.
-
-        Args:
-            cosine: None without a dense vector.
-            bm25: None without a common word.
-        """
+        """Return the log-odds that the item answers the query; None stands for no dense vector, or no common word."""
         words = (bm25 or 0.0) / compute_rarest_idf(self.indexed) / math.sqrt(max(self.asked, _LEAST_ASKED))
         near = None if cosine is None else min(max(cosine, 1.0 - _NEAREST), _NEAREST)
         return self.of_model.compute_evidence(near, words)

@@ -38,9 +38,7 @@ class Relevance:
     def compute_evidence(self, cosine: float | None, words: float) -> float:
         """Return the log-odds of a match, from -inf to inf. Hits are ordered by it: scores near 1 round to one number.
 
-        Args:
-            cosine: None without a dense vector.
-            words: BM25 / `compute_rarest_idf`; 0 without a common word.
+        `cosine` is None without a dense vector; `words` is BM25 / `compute_rarest_idf`, 0 without a common word.
         """
         if cosine is None:
             return self.lexical_alone_power * (_ln(words) - math.log(self.lexical_alone_half))

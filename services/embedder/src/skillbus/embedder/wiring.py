@@ -57,13 +57,7 @@ async def open_embedder(
 ) -> AsyncGenerator[ServiceHealth]:
     """Serve the embedder on the bus. The default model loads in the background.
 
-    Args:
-        bus: Connection to serve on.
-        settings: Settings of the embedder.
-        models: Model factory to use in place of the real one, for tests.
-
-    Raises:
-        StartError: the database of providers and models cannot be opened.
+    `models` replaces the real model factory in tests. Raises StartError if the registry's database cannot be opened.
     """
     async with AsyncExitStack() as stack:
         factory = models or await _open_models(stack, settings)

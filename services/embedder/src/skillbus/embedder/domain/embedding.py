@@ -67,10 +67,8 @@ class EmbeddingService:
     ) -> EmbeddingResult:
         """Embed texts. Without a usable model, return the sparse vectors and the reason if sparse ones are requested.
 
-        Args:
-            request: Texts to embed, and how.
-            load_wait_s: Longest wait for a model that is loading, in seconds; None for no limit.
-            within_s: Seconds until the caller's deadline, or None.
+        `load_wait_s` is the longest wait for a model that is loading, `within_s` the time until the caller's deadline;
+        None sets no limit.
 
         Raises:
             ModelUnavailableError: only dense vectors are requested, and no model is usable.

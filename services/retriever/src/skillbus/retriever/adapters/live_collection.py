@@ -115,7 +115,13 @@ class LiveCollection:
             return []
         with as_unavailable():
             records = await self._store.retrieve(live.collection, points, with_payload=payload, with_vectors=(LEXICAL,))
-        return [(record, _read_words(record)) for record in records]
+        found = list[tuple[models.Record, models.SparseVector]]()
+        for record in records:
+            words = record.vector.get(LEXICAL) if isinstance(record.vector, dict) else None
+            if not isinstance(words, models.SparseVector):
+                words = models.SparseVector(indices=[], values=[])
+            found.append((record, words))
+        return found
 
 
 def has_any(key: str, values: Sequence[str]) -> models.FieldCondition:
@@ -132,11 +138,6 @@ def as_unavailable() -> Generator[None]:
         yield
     except (VectorStoreUnavailable, CollectionMissing) as error:
         raise StoreUnavailableError(str(error)) from error
-
-
-def _read_words(record: models.Record) -> models.SparseVector:
-    vector = record.vector.get(LEXICAL) if isinstance(record.vector, dict) else None
-    return vector if isinstance(vector, models.SparseVector) else models.SparseVector(indices=[], values=[])
 
 
 def _among(points: Collection[str]) -> tuple[models.Filter, int]:

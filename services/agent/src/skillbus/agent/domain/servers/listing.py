@@ -67,12 +67,8 @@ class _RefusedError(Exception):
 def describe_tools(server: str, provider: str, listed: Iterable[JsonValue]) -> ServerListing:
     """Describe the tools of a server. Of two tools with one name the first counts.
 
-    It scans megabytes if a server sends them: call it in a thread.
-
-    Args:
-        server: Name under which the server is registered.
-        provider: Name that the server reported when it was first listed.
-        listed: The tools as MCP defines them, or anything else that the server sent.
+    `server` is its registered name, `provider` the name that it reported when it was first listed, `listed` anything
+    that it sent. It scans megabytes if a server sends them: call it in a thread.
     """
     tools, findings = dict[str, ToolDescription](), list[ToolFinding]()
     for raw in listed:

@@ -72,7 +72,7 @@ class _OllamaReply(ReplyFormat):
 
 
 def parse_reply(reply_format: type[FormatT], body: bytes) -> FormatT:
-    """Parse a reply. Raises ReplyFormatError, whose message quotes nothing of the reply."""
+    """Parse a reply. Raises ReplyFormatError; its message quotes nothing of the reply."""
     try:
         return reply_format.model_validate_json(body)
     except ValidationError as error:

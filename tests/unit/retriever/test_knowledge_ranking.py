@@ -88,6 +88,13 @@ def test_the_higher_cosine_comes_first_where_evidence_and_factors_are_equal() ->
     assert ids(ranked) == [id_of(2), id_of(1)]
 
 
+def test_of_equal_scores_an_item_without_a_cosine_comes_last() -> None:
+    evens_out = NEUTRAL.lexical_alone_half * compute_rarest_idf(100)
+    ranked = rank(scored(1, None, evens_out), scored(2, 0.5))
+    assert [it.log_odds for it in ranked] == [0.0, 0.0]
+    assert ids(ranked) == [id_of(2), id_of(1)]
+
+
 @pytest.mark.parametrize("rounding", [1e-3, -1e-3])
 def test_the_rounding_of_a_cosine_near_1_outweighs_no_factor(rounding: float) -> None:
     ranked = rank(scored(1, 1.0 - 1e-3 + rounding), scored(2, 1.0 - 1e-3, priority=6))

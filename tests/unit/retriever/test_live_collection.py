@@ -26,11 +26,12 @@ CLOSE = {"a": np.array([1.0, 0.0]), "b": np.array([0.8, 0.6]), "c": np.array([0.
 class CountingStore:
     """A `VectorSearch` of three points."""
 
+    live: str | None = LIVE.collection
     counted: list[models.Filter | None] = field(default_factory=list)
     asked: list[Sequence[models.QueryRequest]] = field(default_factory=list)
 
     async def resolve_alias(self, alias: str) -> str | None:
-        return LIVE.collection
+        return self.live
 
     async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         self.asked.append(requests)
@@ -76,6 +77,23 @@ async def test_each_candidate_has_its_best_cosine_of_query_and_sentences_and_eac
         "c": (1.0, 5.0),  # by the second sentence; found by its words
     }
     assert [len(requests) for requests in store.asked] == [2, 4]
+
+
+async def test_the_alias_is_resolved_again_only_when_its_collection_was_known_for_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = CountingStore()
+    monkeypatch.setattr(live_collection, "_LIVE_FOR_S", 3600.0)
+    collection, forgetful = LiveCollection(store, TOOLS), LiveCollection(store, TOOLS)
+    first = await collection.find_live_index()
+    monkeypatch.setattr(live_collection, "_LIVE_FOR_S", 0.0)
+    assert await forgetful.find_live_index() is not None
+    store.live = "tools-def-v2"
+    assert first == LiveIndex(LIVE.collection, "abc", 1)
+    assert await collection.find_live_index() is first
+    assert await forgetful.find_live_index() == LiveIndex("tools-def-v2", "def", 3)
+    store.live = None
+    assert await forgetful.find_live_index() is None
 
 
 async def test_a_projects_size_is_counted_once_in_two_seconds_for_each_project_and_collection(

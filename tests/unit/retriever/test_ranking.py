@@ -50,6 +50,10 @@ def test_of_equal_scores_the_higher_cosine_comes_first_then_the_lower_id() -> No
     assert ids(candidates) == ["b", "c", "a"]
 
 
+def test_of_equal_scores_a_tool_without_a_cosine_comes_last() -> None:
+    assert ids([tool("a"), tool("c", -0.2), tool("b", 0.0)]) == ["b", "c", "a"]
+
+
 def test_evidence_that_rounds_to_the_same_score_still_orders() -> None:
     candidates = [tool("near", 0.6, 400.0), tool("far", 0.3, 500.0)]
     hits = ranked(candidates)

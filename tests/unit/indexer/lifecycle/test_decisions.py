@@ -72,9 +72,15 @@ async def test_the_folder_of_a_disabled_skill_is_no_way_back_to_its_earlier_pack
     assert other.folders.matches_record(record(life))
 
 
-async def test_an_earlier_package_put_back_by_hand_is_installed_again(life: Life) -> None:
+@pytest.mark.parametrize("enabled", [True, False])  # the folder of a disabled skill has no mark
+async def test_an_earlier_package_put_back_by_hand_is_installed_again(life: Life, enabled: bool) -> None:
+    await life.installer.set_enabled("default", NAME, enabled)
     await life.installer.install("default", package(2))
+    current, *earlier = record(life).history
+    a_minute_ago = current.model_copy(update={"installed_at": current.installed_at - timedelta(minutes=1)})
+    life.catalogue.has(record(life).model_copy(update={"versions": (a_minute_ago, *earlier)}))
     for path, text in (("main.py", "print(1)\n"), ("SKILL.md", f"---\nname: {NAME}\ndescription: Version 1.\n---\n")):
+        (life.folder / path).unlink()  # so that the folder itself changes
         (life.folder / path).write_text(text)
     await life.reconciler.scan_folders()
     assert [version.description for version in record(life).history] == ["Version 1.", "Version 2.", "Version 1."]

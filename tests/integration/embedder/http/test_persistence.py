@@ -41,6 +41,15 @@ async def test_what_may_pass_is_tried_again_after_a_wait(
     assert 0 <= waits.waited_s[1] <= 0.5
 
 
+async def test_callers_that_were_refused_together_do_not_return_together(
+    provider: FakeProvider, opened: OpenModel, waits: Waits
+) -> None:
+    provider.script = [DOWN] * 4
+    model = await opened()
+    await asyncio.gather(*(model.embed([text], TextRole.DOCUMENT) for text in "abcd"))
+    assert len(set(waits.waited_s)) == len(waits.waited_s) == 4
+
+
 async def test_three_tries_are_all(provider: FakeProvider, opened: OpenModel) -> None:
     provider.always = DOWN
     await fail(await opened(), "answered 503")

@@ -230,8 +230,10 @@ async def test_a_version_that_an_item_never_had_says_nothing_of_those_to_come(kn
 
 
 async def test_nothing_that_the_index_has_is_nothing_to_write(knowledge: Knowledge) -> None:
-    await SqlIndexRecord(knowledge.database).mark_indexed([])
-    await SqlIndexRecord(knowledge.database).mark_indexed([KnowledgeRef(id="nobody", version=1)])
+    item, record = await knowledge.create(), SqlIndexRecord(knowledge.database)
+    await record.mark_indexed([])
+    await record.mark_indexed([KnowledgeRef(id="nobody", version=1)])
+    assert (await only(knowledge, item)).indexed_version == 0
 
 
 def reader(knowledge: Knowledge) -> IndexFeed:

@@ -248,7 +248,7 @@ async def test_a_request_in_flight_is_answered_although_the_server_is_killed(bus
         calls += 1
         started.set()
         if calls == 1:
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         return Said(text=request.text)
 
     responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)

@@ -81,6 +81,19 @@ class Searches:
     wrong: list[str] = field(default_factory=list)
     collections: list[str] = field(default_factory=list)
     """In the order in which they were searched first."""
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def record_answer(self, collection: str) -> None:
+        if collection not in self.collections:
+            self.collections.append(collection)
+        self._answered.set()
+
+    async def until_answered_by(self, collection: str) -> None:
+        """Wait for the first answer of a collection."""
+        async with asyncio.timeout(5):
+            while collection not in self.collections:
+                self._answered.clear()
+                await self._answered.wait()
 
 
 @asynccontextmanager
@@ -101,8 +114,6 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
     while True:
         if time.monotonic() >= until:
             live, until = str(await store.resolve_alias(TOOLS.alias)), time.monotonic() + 1
-            if live not in seen.collections:
-                seen.collections.append(live)
         skill = records[number % len(records)].skill
         number += 1
         query = vector(parse_fingerprint(live), build_tool_dense_text(skill.name, skill.description, skill.tags))
@@ -111,4 +122,5 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
         seen.took_s.append(time.monotonic() - began)
         if best.id != point_id(skill.project, f"{SKILL_ID_PREFIX}{skill.name}") or best.score < 0.999:
             seen.wrong.append(f"{skill.name} in {live}: {best}")
+        seen.record_answer(live)
         await asyncio.sleep(0.001)

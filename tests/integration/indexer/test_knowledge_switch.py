@@ -84,10 +84,13 @@ async def test_items_that_change_through_a_switch_are_in_both_collections(
     )
     gone = item("i0", version=2, status=KnowledgeStatus.ARCHIVED)
     changed, new = item("i1", "Other.", version=2), item("new")
-    writing = asyncio.create_task(learner.write(gone, changed, new))
-    await asyncio.sleep(0.1)
+    await learner.write(gone, changed, new)
+
+    async def read() -> set[str]:
+        return {key.id for keys in learner.read for key in keys}
+
+    await eventually(read, lambda ids: new.id in ids)
     embedder.going.set()
-    await writing
     await learner.until_heard_of(gone, changed, new)
     await until_kept(filled.bus, "knowledge", "bbbb")
     wanted = {("default", named(f"i{number}")): 1 for number in range(2, 70)}

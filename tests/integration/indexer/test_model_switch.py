@@ -69,7 +69,7 @@ async def test_searches_find_all_through_a_switch_while_skills_come_change_and_g
         writer = asyncio.create_task(write())
         await embedder.make_default(running.bus, "bbbb")
         await until_phase(running.bus, SwitchPhase.KEPT, wait_s=20)
-        await asyncio.sleep(1.2)  # until the searcher looks at the alias again
+        await searches.until_answered_by(TOOLS.name_collection("bbbb"))
         writer.cancel()
         await asyncio.gather(writer, return_exceptions=True)
     assert searches.wrong == []

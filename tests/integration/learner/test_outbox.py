@@ -22,11 +22,12 @@ class FakeStream:
         self.told: dict[str, list[KnowledgeRef]] = {}
         self.calls = 0
         self.away = False
-        self.held = asyncio.Event()
+        self.called, self.held = asyncio.Event(), asyncio.Event()
         self.held.set()
 
     async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         self.calls += 1
+        self.called.set()
         if self.away:
             raise PostponedError("away")
         await self.held.wait()
@@ -95,7 +96,8 @@ async def test_what_is_written_while_others_are_told_stays(knowledge: Knowledge)
     stream = FakeStream()
     stream.held.clear()
     relay = asyncio.create_task(OutboxRelay(SqlOutbox(knowledge.database), stream).relay_changes())
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(5):
+        await stream.called.wait()
     second = await knowledge.create(title="second")  # nobody who writes waits for the stream
     stream.held.set()
     await relay

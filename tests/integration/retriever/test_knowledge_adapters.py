@@ -65,14 +65,17 @@ async def test_a_learner_that_is_not_there_or_does_not_answer_is_an_error(world:
     with pytest.raises(RecordUnavailableError, match="No learner"):
         await record.confirm_candidates(REQUEST, ())
 
+    go_on = asyncio.Event()
+
     class Silent(KnowledgeWorld):
         async def find_knowledge(self, asked: FindKnowledge) -> KnowledgeMatched:
-            await asyncio.sleep(1)
+            await go_on.wait()
             return self.record.find(asked)
 
     async with learner(Silent(world.bus, world.store)):
         with pytest.raises(RecordUnavailableError, match="did not answer"):
             await record.confirm_candidates(REQUEST, [id_of(1)])
+        go_on.set()
 
 
 async def test_a_learner_that_leaves_everything_is_not_asked_for_ever(world: KnowledgeWorld) -> None:

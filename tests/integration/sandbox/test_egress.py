@@ -290,15 +290,16 @@ async def test_a_connection_without_a_byte_is_ended(net: Net) -> None:
 
 
 async def test_a_connection_is_ended_after_its_time_however_busy_it_is(net: Net) -> None:
-    async with open_egress(frozenset({PLACE}), replace(POLICY, connection_s=0.3), outside=net) as path:
-        reader, writer = await asyncio.open_unix_connection(path)
-        writer.write(connect())
-        async with asyncio.timeout(5):
-            while not reader.at_eof():
-                writer.write(b"tick")
-                await asyncio.sleep(0.02)
-                await reader.read(1024)
-        writer.close()
+    with capture_logs() as logs:
+        async with open_egress(frozenset({PLACE}), replace(POLICY, connection_s=0.3), outside=net) as path:
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(connect())
+            async with asyncio.timeout(5):
+                while not reader.at_eof():
+                    writer.write(b"tick")
+                    await reader.read(1024)
+            writer.close()
+    assert [entry["verdict"] for entry in logs] == ["timed_out"]
 
 
 @pytest.mark.parametrize("size", [60_000, 3_000_000])
@@ -319,10 +320,14 @@ async def test_bytes_are_counted_both_ways_and_over_all_connections(net: Net, si
 async def test_connections_beyond_those_at_once_wait_and_beyond_all_are_refused(net: Net) -> None:
     policy = replace(POLICY, connections_at_once=1, connections_max=3)
     async with open_egress(frozenset({PLACE}), policy, outside=net) as path:
-        _, writer = await asyncio.open_unix_connection(path)
+        reader, writer = await asyncio.open_unix_connection(path)
         writer.write(connect())
         waiting = asyncio.ensure_future(say(path, connect(), eof=True))
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(5):
+            await reader.readuntil(b"\r\n\r\n")
+            for _ in range(50):  # more turns than the other connection would take from its beginning to its end
+                writer.write(b"tick")
+                await reader.readexactly(4)
         assert not waiting.done()
         writer.close()
         assert (await waiting).startswith(b"HTTP/1.1 200")

@@ -25,7 +25,7 @@ from skillbus.sandbox.adapters.bubblewrap.starter import SandboxRequest
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import IsolationLevel, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 from .conftest import USER
 
@@ -114,22 +114,27 @@ async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(run: 
 async def test_a_fork_server_that_ended_is_started_again_and_a_run_of_it_goes_on(
     make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
 ) -> None:
-    tmp_path.joinpath("main.py").write_text("import sys, time; time.sleep(float(sys.argv[1])); print('there')")
+    tmp_path.joinpath("main.py").write_text(
+        "import sys, time; print('begun', flush=True); time.sleep(float(sys.argv[1])); print('there')"
+    )
     before = set(servers())
     async with make_isolation() as isolation:
 
-        async def run(seconds: str) -> bytes:
-            return (await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, (seconds,)))).stdout
+        async def run(seconds: str, begun: asyncio.Event) -> bytes:
+            control = RunControl(hear=lambda *_: begun.set())
+            return (await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, (seconds,)), control)).stdout
 
-        await run("0")
+        await run("0", asyncio.Event())
         (server,) = set(servers()) - before
-        going_on = asyncio.create_task(run("0.5"))
-        await asyncio.sleep(0.2)
+        begun = asyncio.Event()
+        going_on = asyncio.create_task(run("0.5", begun))
+        async with asyncio.timeout(5):
+            await begun.wait()
         os.kill(server, signal.SIGKILL)
-        await asyncio.sleep(0.1)
+        await asyncio.to_thread(os.waitid, os.P_PID, server, os.WEXITED | os.WNOWAIT)
         with capture_logs() as logs:
-            assert await run("0") == b"there\n"
-        assert await going_on == b"there\n"
+            assert await run("0", asyncio.Event()) == b"begun\nthere\n"
+        assert await going_on == b"begun\nthere\n"
         assert [entry["log_level"] for entry in logs if entry["event"] == "fork_server_ended"] == ["warning"]
         assert server not in servers()
 

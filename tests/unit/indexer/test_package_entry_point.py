@@ -204,6 +204,11 @@ def test_an_option_becomes_a_property() -> None:
         assert schema["x-flags"] == {name: flag}
 
 
+def test_a_number_of_values_that_argparse_would_refuse_is_ignored() -> None:
+    schema = schema_of("p.add_argument('source', nargs=['?'])\np.add_argument('--x', nargs={'a': 1})")
+    assert schema["properties"] == {"source": {"type": "string"}, "x": {"type": "string"}}
+
+
 def test_positional_arguments_keep_their_order_and_say_what_is_required() -> None:
     schema = schema_of(
         "p.add_argument('source')\np.add_argument('--x', required=True)\np.add_argument('target', nargs='?')\n"

@@ -7,7 +7,7 @@ import pytest
 
 from skillbus.common.archive import PackedFile, pack_files
 from skillbus.contracts.indexer.skill_record import SkillScan
-from skillbus.indexer.domain.catalogue.skill import SkillRecord, VersionChange, build_record
+from skillbus.indexer.domain.catalogue.skill import SkillRecord, build_record
 from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package
 
 _MESSAGE_BYTES = 1024 * 1024
@@ -78,7 +78,7 @@ def test_a_record_with_all_that_can_be_found_and_a_full_history_fits_a_message()
     record: SkillRecord | None = None
     for number in range(25):
         package = package_of(files, "\u6f22" * 5_000 + str(number))
-        record = build_record("default", package, f"{number:064}", VersionChange("updated", _NOW), record)
+        record = build_record("default", package, f"{number:064}", "updated", _NOW, record)
     assert record is not None
     assert record.skill.scan is not None
     assert [len(found) for found in (record.skill.scan.scripts, record.skill.scan.network)] == [100, 100]

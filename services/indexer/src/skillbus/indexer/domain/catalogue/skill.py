@@ -1,7 +1,6 @@
 """Catalogue record of a skill, and the history of its packages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
@@ -68,7 +67,7 @@ class SkillRecord(Message):
     @property
     def history(self) -> tuple[SkillVersion, ...]:
         """The current package and earlier ones, newest first; never empty."""
-        return self.versions or (describe_version(self.skill, "installed", self.skill.updated_at),)
+        return self.versions or (describe_version(self.skill, "installed"),)
 
     @property
     def package(self) -> PackageKey:
@@ -80,15 +79,14 @@ class SkillRecord(Message):
 
     def with_indexed(self, indexed: bool) -> "SkillRecord":
         """Return the record with the flag that says whether search finds the skill."""
-        return self.model_copy(update={"skill": self.skill.model_copy(update={"indexed": indexed})})
+        return self._with_fields(indexed=indexed)
 
     def with_enabled(self, enabled: bool, now: datetime) -> "SkillRecord":
         """Return the record of an enabled or disabled skill that the index has yet to follow."""
-        changed = {"enabled": enabled, "indexed": False, "updated_at": now}
-        return self.model_copy(update={"skill": self.skill.model_copy(update=changed)})
+        return self._with_fields(enabled=enabled, indexed=False, updated_at=now)
 
     def with_pinned(self, pinned: bool) -> "SkillRecord":
-        return self.model_copy(update={"skill": self.skill.model_copy(update={"pinned": pinned})})
+        return self._with_fields(pinned=pinned)
 
     def with_network(self, approved: Sequence[str]) -> "SkillRecord":
         """Return the record with these places approved, in the order of its request. Raises PlaceNotWantedError."""
@@ -96,20 +94,19 @@ class SkillRecord(Message):
         for place in approved:
             if place not in wanted:
                 raise PlaceNotWantedError(self.name, place, wanted)
-        kept = tuple(place for place in wanted if place in approved)
-        return self.model_copy(update={"skill": self.skill.model_copy(update={"network_approved": kept})})
+        return self._with_fields(network_approved=tuple(place for place in wanted if place in approved))
 
-
-@dataclass(frozen=True, slots=True)
-class VersionChange:
-    """Reason and time at which a package becomes the current one."""
-
-    reason: VersionReason
-    at: datetime
+    def _with_fields(self, **fields: object) -> "SkillRecord":
+        return self.model_copy(update={"skill": self.skill.model_copy(update=fields)})
 
 
 def build_record(
-    project: str, package: SkillPackage, content_digest: str, change: VersionChange, earlier: SkillRecord | None
+    project: str,
+    package: SkillPackage,
+    content_digest: str,
+    reason: VersionReason,
+    now: datetime,
+    earlier: SkillRecord | None,
 ) -> SkillRecord:
     """Build the record of a package. `earlier` gives its history, switches and first date. Raises PackageError."""
     read = package.skill
@@ -128,8 +125,8 @@ def build_record(
         limits=read.limits,
         network=read.network,
         warnings=package.warnings,
-        installed_at=change.at,
-        updated_at=change.at,
+        installed_at=now,
+        updated_at=now,
     )
     if earlier is not None:
         kept = earlier.skill
@@ -149,7 +146,7 @@ def build_record(
             "declare fewer actions, or shorter input schemas and descriptions"
         )
         raise PackageError((finding(FindingCode.TOO_LARGE, message),), package.warnings)
-    newest = describe_version(skill, change.reason, change.at)
+    newest = describe_version(skill, reason)
     return SkillRecord(
         skill=skill.model_copy(update={"scan": package.scan}),
         skill_md_bytes=package.skill_md_bytes,
@@ -158,14 +155,14 @@ def build_record(
     )
 
 
-def describe_version(skill: Skill, reason: VersionReason, at: datetime) -> SkillVersion:
+def describe_version(skill: Skill, reason: VersionReason) -> SkillVersion:
     return SkillVersion(
         content_digest=skill.content_digest,
         digest=skill.digest,
         version=skill.version,
         description=skill.description[:_DESCRIPTION_CHARACTERS],
         size_bytes=skill.size_bytes,
-        installed_at=at,
+        installed_at=skill.updated_at,
         reason=reason,
     )
 

@@ -30,7 +30,7 @@ from skillbus.indexer.domain.package.literals import (
 
 _SWITCHES = frozenset({"store_true", "store_false", "store_const", "append_const", "count"})
 _LISTS = frozenset({"append", "extend"})
-_TYPES = {"int": "integer", "float": "number", "str": "string"}
+_TYPES: Mapping[str, JsonValue] = {"int": "integer", "float": "number", "str": "string"}
 _PATHS = frozenset({"Path", "pathlib.Path", "PurePath", "argparse.FileType", "FileType"})
 _MAX_TEXT = 500
 _MAX_SOURCE_BYTES = 256 * 1024
@@ -76,8 +76,7 @@ def _read_positional(
     name: str, keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str
 ) -> Argument:
     nargs = known.get("nargs")
-    has_default = known.get("default") is not None and nargs in {"?", "*"}
-    required = nargs not in {"?", "*", "..."} and not has_default and "REMAINDER" not in _source(keywords.get("nargs"))
+    required = nargs not in ("?", "*", "...") and "REMAINDER" not in _source(keywords.get("nargs"))
     return Argument(name, "", required, _property(keywords, known, action, is_flag=False))
 
 
@@ -103,36 +102,27 @@ def _read_optional(
 def _property(
     keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str, *, is_flag: bool
 ) -> dict[str, JsonValue]:
-    item = _item(keywords.get("type"), known.get("choices"))
+    choices, converter = known.get("choices"), _source(keywords.get("type"))
+    item: dict[str, JsonValue]
+    if isinstance(choices, list) and choices:
+        item = {"enum": choices}
+    elif not converter or converter.split("(")[0] in _PATHS:
+        item = {"type": "string"}
+    else:  # a converter that is a function of the script accepts text or a number
+        item = {"type": _TYPES.get(converter, ["string", "number"])}
     described, default = _description(known), known.get("default")
     if default is not None and not isinstance(default, Unknown):
         described["default"] = default
-    bounds = _bounds(known.get("nargs"), _source(keywords.get("nargs")))
-    if bounds is not None:
-        takes_all: dict[str, JsonValue] = {"x-nargs": "+"} if is_flag else {}
-        return {"type": "array", "items": item, **bounds, **takes_all, **described}
+    takes_all: dict[str, JsonValue] = {"x-nargs": "+"} if is_flag else {}
+    nargs = known.get("nargs")
+    if isinstance(nargs, int) and not isinstance(nargs, bool):
+        return {"type": "array", "items": item, "minItems": nargs, "maxItems": nargs, **takes_all, **described}
+    if nargs in ("+", "*", "...") or "REMAINDER" in _source(keywords.get("nargs")):
+        least: dict[str, JsonValue] = {"minItems": 1} if nargs == "+" else {}
+        return {"type": "array", "items": item, **least, **takes_all, **described}
     if action in _LISTS:
         return {"type": "array", "items": item, **described}
     return {**item, **described}
-
-
-def _item(type_node: ast.expr | None, choices: JsonValue | Unknown) -> dict[str, JsonValue]:
-    if isinstance(choices, list) and choices:
-        return {"enum": choices}
-    written = _source(type_node)
-    if not written or written in _PATHS or written.split("(")[0] in _PATHS:
-        return {"type": "string"}
-    # The converter is a function of the script, which accepts text or a number.
-    return {"type": _TYPES[written]} if written in _TYPES else {"type": ["string", "number"]}
-
-
-def _bounds(nargs: JsonValue | Unknown, written: str) -> dict[str, JsonValue] | None:
-    """Return the bounds of a list of values, or None for a single value."""
-    if isinstance(nargs, int) and not isinstance(nargs, bool):
-        return {"minItems": nargs, "maxItems": nargs}
-    if nargs in {"+", "*", "..."} or "REMAINDER" in written:
-        return {"minItems": 1} if nargs == "+" else {}
-    return None
 
 
 def _source(node: ast.expr | None) -> str:

@@ -23,7 +23,12 @@ from skillbus.common.front_matter import (
 from skillbus.contracts.indexer.skill_record import SkillFinding, SkillLimits
 from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding
 from skillbus.indexer.domain.package.run_requests import parse_requested_limits, parse_requested_network
-from skillbus.indexer.domain.package.yaml_repair import FRONTMATTER_BYTES, SkillFrontMatter, parse_skill_front_matter
+from skillbus.indexer.domain.package.yaml_repair import (
+    FRONTMATTER_BYTES,
+    SkillFrontMatter,
+    find_end_of_value,
+    parse_skill_front_matter,
+)
 
 SKILL_MD_BYTES: Final = 1024 * 1024
 NAME_CHARACTERS: Final = 64
@@ -104,7 +109,8 @@ def rewrite_description(data: bytes, description: str) -> bytes:
     if start is None:
         raise _bad_description("SKILL.md has no line `description:` that could be changed; upload a new package")
     line_end = "\r\n" if lines[start].endswith("\r\n") else "\n"
-    lines[start : _find_end_of_entry(lines, start)] = [f"description: {quote_scalar(description)}{line_end}"]
+    end = find_end_of_value(lines, start, 0, spaces=" \t")
+    lines[start:end] = [f"description: {quote_scalar(description)}{line_end}"]
     changed = "".join(lines)
     _check_only_description_changed(sections.yaml, changed, description)
     return (sections.opening + changed + sections.rest).encode()
@@ -272,17 +278,6 @@ def _read_text(fields: _Fields, key: str, notes: _Notes) -> str | None:
 
 def _bad_description(message: str) -> PackageError:
     return PackageError((finding(FindingCode.BAD_DESCRIPTION, message, "description"),))
-
-
-def _find_end_of_entry(lines: list[str], start: int) -> int:
-    """Return the line after a top-level entry. It continues over indented lines and blank lines between them."""
-    end = start + 1
-    for index in range(start + 1, len(lines)):
-        if lines[index].strip():
-            if lines[index][0] not in " \t":
-                break
-            end = index + 1
-    return end
 
 
 def _check_only_description_changed(before: str, after: str, description: str) -> None:

@@ -70,7 +70,7 @@ def _repair(source: str) -> tuple[str, tuple[str, ...]]:
     position = 0
     while position < len(lines):
         entry = _ENTRY.match(lines[position])
-        end = _find_end_of_value(lines, position, len(entry["indent"])) if entry else position + 1
+        end = find_end_of_value(lines, position, len(entry["indent"])) if entry else position + 1
         block = lines[position:end]
         position = end
         if entry and _needs_quotes(entry["value"], block, len(entry["indent"])):
@@ -81,16 +81,15 @@ def _repair(source: str) -> tuple[str, tuple[str, ...]]:
     return "\n".join(output) + "\n", tuple(keys)
 
 
-def _find_end_of_value(lines: list[str], start: int, indent: int) -> int:
+def find_end_of_value(lines: list[str], start: int, indent: int, spaces: str = " ") -> int:
     """Return the line after a value. It continues over lines with a deeper indent and blank lines between them."""
     end = start + 1
     for index in range(start + 1, len(lines)):
         line = lines[index]
-        if not line.strip():
-            continue
-        if len(line) - len(line.lstrip(" ")) <= indent:
-            break
-        end = index + 1
+        if line.strip():
+            if len(line) - len(line.lstrip(spaces)) <= indent:
+                break
+            end = index + 1
     return end
 
 

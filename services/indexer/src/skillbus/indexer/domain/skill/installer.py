@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Literal
 
 import structlog
 
@@ -21,7 +21,6 @@ from skillbus.indexer.domain.catalogue.ports import StoredSkill
 from skillbus.indexer.domain.catalogue.skill import (
     PackageKey,
     SkillRecord,
-    VersionChange,
     VersionReason,
     build_record,
     find_version,
@@ -41,19 +40,6 @@ class InstalledSkill:
 
     outcome: InstallOutcome
     record: SkillRecord
-
-
-@dataclass(frozen=True, slots=True)
-class InstallReason:
-    """Reason for an install."""
-
-    reason: VersionReason | None = None
-    """None: `installed` or `updated`, depending on the catalogue."""
-    over: str | None = None
-    """Content digest of the package it was made from, which must still be the current one."""
-
-
-_UPLOADED: Final = InstallReason()
 
 
 class Installer:
@@ -76,14 +62,23 @@ class Installer:
         return await self.install_opened(project, *await asyncio.to_thread(open_package, data))
 
     async def install_opened(
-        self, project: str, archive: Archive, package: SkillPackage, reason: InstallReason = _UPLOADED
+        self,
+        project: str,
+        archive: Archive,
+        package: SkillPackage,
+        reason: VersionReason | None = None,
+        over: str | None = None,
     ) -> InstalledSkill:
-        """Install a package that is already open; see `install`."""
+        """Install a package that is already open; see `install`.
+
+        The reason is by default `installed` or `updated`. `over` is the content digest of the package that this one was
+        made from, which must still be the current one.
+        """
         folders = self._stores.folders
         async with self._stores.locks.hold((project, package.skill.name)):
             staged = await asyncio.to_thread(folders.stage_package, archive, package)
             try:
-                outcome, stored = await self._commit(project, package, staged, reason)
+                outcome, stored = await self._commit(project, package, staged, reason, over)
             finally:
                 await asyncio.to_thread(folders.discard_staged, staged)
             log.info("skill_installed", project=project, skill=stored.record.name, outcome=outcome)
@@ -96,8 +91,8 @@ class Installer:
         record = (await self.load_skill(project, name)).record
         archive, package = await self._stores.open_stored_package(record.package)
         data = await asyncio.to_thread(replace_description, archive, package, description)
-        reason = InstallReason("described", over=record.content_digest)
-        return await self.install_opened(project, *await asyncio.to_thread(open_package, data), reason)
+        archive, package = await asyncio.to_thread(open_package, data)
+        return await self.install_opened(project, archive, package, "described", over=record.content_digest)
 
     async def roll_back(self, project: str, name: str, content_digest: str | None) -> InstalledSkill:
         """Make an earlier package the current one again: without a digest, the one before the current.
@@ -109,8 +104,7 @@ class Installer:
         key = PackageKey(project, name, version.content_digest)
         archive, package = await self._stores.open_stored_package(key)
         package = replace(package, digest=version.digest, package_bytes=version.size_bytes)
-        reason = InstallReason("rolled_back", over=record.content_digest)
-        return await self.install_opened(project, archive, package, reason)
+        return await self.install_opened(project, archive, package, "rolled_back", over=record.content_digest)
 
     async def set_enabled(self, project: str, name: str, enabled: bool) -> SkillRecord:
         """Enable or disable a skill. A disabled skill is neither found nor run.
@@ -175,12 +169,12 @@ class Installer:
         return stored
 
     async def _commit(
-        self, project: str, package: SkillPackage, staged: StagedSkill, reason: InstallReason
+        self, project: str, package: SkillPackage, staged: StagedSkill, reason: VersionReason | None, over: str | None
     ) -> tuple[InstallOutcome, StoredSkill]:
         stores, name = self._stores, package.skill.name
         stored = await stores.catalogue.load_skill(project, name)
         earlier = stored.record if stored else None
-        if reason.over is not None and (earlier is None or earlier.content_digest != reason.over):
+        if over is not None and (earlier is None or earlier.content_digest != over):
             raise WriteConflictError(f"The skill {name!r} of project {project!r}")
         if stored is not None and stored.record.content_digest == staged.content_digest:
             log.info("skill_unchanged_skipped", project=project, skill=name)
@@ -189,8 +183,7 @@ class Installer:
         if earlier is not None and earlier.skill.pinned:
             raise SkillPinnedError(project, name, earlier.content_digest)
         outcome: Literal["installed", "updated"] = "updated" if stored else "installed"
-        change = VersionChange(reason.reason or outcome, self._now())
-        record = build_record(project, package, staged.content_digest, change, earlier)
+        record = build_record(project, package, staged.content_digest, reason or outcome, self._now(), earlier)
         await stores.packages.store_package(record.package, staged.packed)
         stored = await stores.catalogue.save_skill(record, stored.revision if stored else 0)
         await asyncio.to_thread(stores.folders.swap_in, staged, record)
@@ -218,8 +211,7 @@ async def check_package(folders: SkillFolders, project: str, data: bytes) -> Ski
             warnings = package.warnings
             staged = folders.stage_package(archive, package)
             try:
-                change = VersionChange("installed", datetime.now(UTC))
-                build_record(project, package, staged.content_digest, change, None)
+                build_record(project, package, staged.content_digest, "installed", datetime.now(UTC), None)
             finally:
                 folders.discard_staged(staged)
         except PackageError as error:

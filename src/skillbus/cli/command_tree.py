@@ -59,7 +59,7 @@ COMMANDS: Final[Entries] = {
     "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
-    "runs": CommandEntry("runs.commands:show_runs", "List the runs of the last day, or show one run."),
+    "runs": CommandEntry("runs.history:show_runs", "List the runs of the last day, or show one run."),
     "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
     "remove": CommandEntry("skills.commands:remove_skills", "Remove skills with their files, vectors and history."),
     "audit": CommandEntry("server.commands:audit_system", "Compare catalogue, indexes and callable tools."),

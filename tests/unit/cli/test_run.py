@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from skillbus.cli.output import CommandOutput
-from skillbus.cli.runs.commands import print_output
+from skillbus.cli.runs.runner import print_output
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.http import RunReply
 

@@ -16,7 +16,7 @@ from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
 from skillbus.cli.knowledge.importer import import_files, list_markdown_files
 from skillbus.cli.knowledge.view import format_context, render_short_hits
 from skillbus.cli.output import CommandOutput, clean_text
-from skillbus.cli.runs.commands import request_run
+from skillbus.cli.runs.runner import request_run
 from skillbus.cli.skills.commands import install_all, render_results, request_skills
 from skillbus.cli.tools.view import render_hits
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge

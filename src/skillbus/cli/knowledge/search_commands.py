@@ -21,7 +21,6 @@ from skillbus.cli.knowledge.view import format_context, render_knowledge_hits
 from skillbus.cli.options import ThresholdOption, build_request
 from skillbus.cli.output import clean_text
 from skillbus.cli.session import Session, remote_command
-from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 
 Query = Annotated[str, typer.Argument(help="What you need to know, in any language.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Largest number of hits.")]
@@ -57,6 +56,9 @@ async def search_items(  # noqa: PLR0913 (one parameter for each option)
     explain: Explain = False,
 ) -> None:
     """Find the items that fit a query."""
+    # Slow to import, and help pages need not wait for it.
+    from skillbus.contracts.retriever.knowledge_search import KnowledgeFound, SearchKnowledge  # noqa: PLC0415
+
     fields = build_filter(types, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "top_k": limit, "threshold": threshold, "scene": scene}
     fields |= {"feedback": None if feedback else False, "record_use": None if record else False}
@@ -95,6 +97,8 @@ async def build_context(  # noqa: PLR0913 (one parameter for each option)
 
     Prints the text alone to stdout; --json has its items too.
     """
+    from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt  # noqa: PLC0415 (as above)
+
     fields = build_filter(types, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "budget_tokens": budget, "tokenizer": tokenizer, "candidates": candidates, "use": use}
     fields |= {"threshold": threshold, "scene": scene, "record_use": None if record else False}

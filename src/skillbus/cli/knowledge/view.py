@@ -1,8 +1,9 @@
 """Tables of knowledge items, their versions and their usage, and of hits and contexts."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,18 +11,23 @@ from rich.text import Text
 
 from skillbus.cli import tables
 from skillbus.cli.output import clean_line, clean_text
-from skillbus.contracts.learner.items import KnowledgeSummary, KnowledgeWritten
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.learner.projects import KnowledgeProject
-from skillbus.contracts.learner.usage import HelpfulRate, ItemUsage, KnowledgeStats
-from skillbus.contracts.learner.versions import (
-    KnowledgeDiffed,
-    KnowledgeFieldDiff,
-    KnowledgeReviewed,
-    KnowledgeVersion,
-    TextSpan,
-)
-from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from skillbus.contracts.learner.items import KnowledgeSummary, KnowledgeWritten
+    from skillbus.contracts.learner.knowledge import KnowledgeItem
+    from skillbus.contracts.learner.projects import KnowledgeProject
+    from skillbus.contracts.learner.usage import HelpfulRate, ItemUsage, KnowledgeStats
+    from skillbus.contracts.learner.versions import (
+        KnowledgeDiffed,
+        KnowledgeFieldDiff,
+        KnowledgeReviewed,
+        KnowledgeVersion,
+        TextSpan,
+    )
+    from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
 
 _CONTEXT_CHARACTERS: Final = 80
 """Unchanged characters that are shown on each side of a difference. `--json` has the whole text."""

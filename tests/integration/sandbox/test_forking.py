@@ -21,7 +21,6 @@ from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServe
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
-from skillbus.sandbox.adapters.bubblewrap.starter import SandboxRequest
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
@@ -184,7 +183,7 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
         os.close(nothing)
         async with asyncio.timeout(60):
             assert (await isolation.probe()).level
-            ready = await isolation._starter.start_sandbox(SandboxRequest(IsolationLevel.FULL, Limits()))
+            ready = await isolation._starter.start_sandbox(IsolationLevel.FULL, Limits())
         await ready.end()
 
 

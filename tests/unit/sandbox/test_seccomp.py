@@ -14,7 +14,6 @@ import pytest
 from skillbus.sandbox.adapters.kernel.denied_syscalls import ARCHITECTURES, CEILING, FCHMODAT2, Architecture
 from skillbus.sandbox.adapters.kernel.seccomp import (
     ALLOW,
-    CHECKED,
     JUMP_ANY_BIT,
     JUMP_AT_LEAST,
     JUMP_EQUAL,
@@ -25,6 +24,8 @@ from skillbus.sandbox.adapters.kernel.seccomp import (
     compile_filter,
 )
 
+CHECKED = {"clone", "socket", "socketpair", "ioctl", "personality", "setsockopt"}
+"""Calls that are allowed or denied by an argument."""
 DOCKER = Path(__file__).parents[3] / "deploy" / "seccomp-sandbox.json"
 AARCH64, X86_64 = ARCHITECTURES["aarch64"], ARCHITECTURES["x86_64"]
 EVERY = pytest.mark.parametrize("architecture", [X86_64, AARCH64], ids=lambda architecture: architecture.name)

@@ -20,7 +20,7 @@ from skillbus.sandbox.adapters.bubblewrap.probe import LevelProbe
 from skillbus.sandbox.adapters.bubblewrap.process import SandboxProcess
 from skillbus.sandbox.adapters.bubblewrap.profile import Warm
 from skillbus.sandbox.adapters.bubblewrap.run_folder import RunFolder
-from skillbus.sandbox.adapters.bubblewrap.starter import ReadySandbox, SandboxProfile, SandboxRequest, SandboxStarter
+from skillbus.sandbox.adapters.bubblewrap.starter import ReadySandbox, SandboxProfile, SandboxStarter
 from skillbus.sandbox.adapters.egress.proxy import open_egress
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog, list_process_tree
 from skillbus.sandbox.adapters.supervision.admission import CachedProbe, check_run
@@ -175,10 +175,10 @@ class BubblewrapIsolation:
             if ready := await pool.take_sandbox():
                 return ready
         opening = partial(self._open_egress, spec.network, egress) if spec.network else None
-        return await self._starter.start_sandbox(SandboxRequest(level, spec.limits, spec.layer, open_egress=opening))
+        return await self._starter.start_sandbox(level, spec.limits, layer=spec.layer, open_egress=opening)
 
     async def _start_warm(self, warm: Warm) -> ReadySandbox:
-        return await self._starter.start_sandbox(SandboxRequest((await self.probe()).level, Limits(), warm=warm))
+        return await self._starter.start_sandbox((await self.probe()).level, Limits(), warm=warm)
 
     async def _open_egress(self, network: tuple[HostPort, ...], stack: AsyncExitStack, folder: RunFolder) -> Path:
         """Open the egress proxy of a run, until the run is over, and return its socket."""

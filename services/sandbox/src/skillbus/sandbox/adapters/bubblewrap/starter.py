@@ -77,19 +77,6 @@ class SandboxProfile:
     """Source text of the agent's modules."""
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxRequest:
-    """Properties of a sandbox to start."""
-
-    level: IsolationLevel
-    limits: Limits
-    layer: Path | None = None
-    """Packages to show."""
-    warm: Warm | None = None
-    open_egress: OpenEgress | None = None
-    """None without network access."""
-
-
 class SandboxStarter:
     """Starts sandboxes on this machine, as `user` if the service is root."""
 
@@ -126,8 +113,18 @@ class SandboxStarter:
             self._installation = find_installation()
         return self._installation
 
-    async def start_sandbox(self, wanted: SandboxRequest) -> ReadySandbox:
+    async def start_sandbox(
+        self,
+        level: IsolationLevel,
+        limits: Limits,
+        *,
+        layer: Path | None = None,
+        warm: Warm | None = None,
+        open_egress: OpenEgress | None = None,
+    ) -> ReadySandbox:
         """Start a sandbox with an agent that waits for a job. On failure no process is left.
+
+        `layer` holds the packages to show; without `open_egress` there is no network.
 
         Raises:
             SandboxBroken: The sandbox did not start.
@@ -139,14 +136,14 @@ class SandboxStarter:
             resources.push_async_callback(run_in_thread, folder.remove)
             plan = SandboxPlan(
                 installation=self.host,
-                level=wanted.level,
-                limits=wanted.limits,
+                level=level,
+                limits=limits,
                 skill_root=folder.skill,
                 given_root=folder.given,
                 user=self.user,
-                layer=wanted.layer,
-                egress=None if wanted.open_egress is None else await wanted.open_egress(folder),
-                warm=wanted.warm,
+                layer=layer,
+                egress=None if open_egress is None else await open_egress(folder),
+                warm=warm,
             )
             entry, meter = self._profile.build_entry(plan), self._metering.create_meter()
             try:
@@ -157,7 +154,7 @@ class SandboxStarter:
                 resources.push_async_callback(release)
             pids = await self._enter_agent(sandbox, entry, server)
             await meter.enter(pids)
-            return ReadySandbox(sandbox, pids, meter, folder, wanted.level, resources.pop_all())
+            return ReadySandbox(sandbox, pids, meter, folder, level, resources.pop_all())
 
     def _start_process(self, plan: SandboxPlan) -> SandboxProcess:
         """Start a sandbox. Called in the event loop's thread: the sandbox dies with the thread that started it."""

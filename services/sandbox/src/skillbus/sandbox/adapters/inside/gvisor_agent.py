@@ -163,7 +163,10 @@ class ProcessTree:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208
         found = [measure_process(pid) for pid in pids]
         size, count = sum(size for size, _ in found), sum(count for _, count in found)
-        self.report_peak(size)
+        self.peak = max(self.peak, size)
+        if self.peak >= self.reported + PEAK_STEP:
+            self.reported = self.peak
+            agent.send_frame(b"P", self.peak.to_bytes(8, "big"))
         if size > self.job["memory_bytes"]:
             end_for("memory", f"{size >> 20} MiB of memory, the limit is {self.job['memory_bytes'] >> 20} MiB")
         if count > self.job["processes"]:
@@ -171,13 +174,6 @@ class ProcessTree:
         files = sum(map(count_inodes, WRITABLE))
         if files > self.job["inodes"]:
             end_for("inodes", f"{files} files, the limit is {self.job['inodes']}")
-
-    def report_peak(self, size: int) -> None:
-        """Report a new peak to the host once it has grown enough."""
-        self.peak = max(self.peak, size)
-        if self.peak >= self.reported + PEAK_STEP:
-            self.reported = self.peak
-            agent.send_frame(b"P", self.peak.to_bytes(8, "big"))
 
 
 def measure_process(pid: int) -> tuple[int, int]:

@@ -66,22 +66,14 @@ UNKNOWN: Final = frozenset(
     {"clone3", "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"}
 )
 """Calls that return ENOSYS: libraries probe for them and fall back. memfd pages count in no process's memory."""
-CHECKED: Final = frozenset({"clone", "socket", "socketpair", "ioctl", "personality", "setsockopt"})
-"""Calls that are allowed or denied by an argument."""
 
 Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, constant."""
 
 
-def build_filter(architecture: Architecture, *, network: bool = False) -> tuple[Instruction, ...]:
-    """Return the filter as instructions. With `network`, TCP is allowed."""
-    return tuple(_program(architecture, network=network))
-
-
 def compile_filter(architecture: Architecture, *, network: bool = False) -> bytes:
-    """Return the filter as an array of `struct sock_filter`, the format that bubblewrap reads."""
-    program = build_filter(architecture, network=network)
-    return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
+    """Return the filter as an array of `struct sock_filter`, as bubblewrap reads it. With `network`, TCP is allowed."""
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in _program(architecture, network=network))
 
 
 def _program(architecture: Architecture, *, network: bool) -> Iterator[Instruction]:

@@ -4,7 +4,7 @@ import os
 import socket
 
 FORGED = b"X" + (12).to_bytes(4, "big") + bytes(12) + b"E" + bytes(4)
-for descriptor in range(1024):
+for descriptor in reversed(range(1024)):  # process 1, which ends when it is written to, is below the agent's socket
     try:
         os.write(descriptor, FORGED)
     except OSError:

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -162,6 +164,36 @@ async def test_stopping_a_consumer_finishes_the_event_at_work(bus: Bus) -> None:
             asyncio.get_running_loop().call_later(0.05, go_on.set)
         assert finished.is_set()
     await eventually(lambda: unacknowledged(bus), lambda count: count == 0)
+
+
+CLOSES_ITS_CONNECTION = """
+import asyncio, sys
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from skillbus.common.bus.connection import BusSettings, open_bus
+from skillbus.common.bus.events import Subscription, consume
+from skillbus.contracts.resources import INDEXER_CHANGES
+
+async def main():
+    url, token = sys.argv[1:]
+    async with open_bus(BusSettings(url=url, token=SecretStr(token)), "closing", CollectorRegistry()) as bus:
+        async with consume(bus, [Subscription(INDEXER_CHANGES, asyncio.sleep)]):
+            await bus.client.close()
+            await asyncio.sleep(0.1)
+        print("stopped", flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_a_consumer_whose_connection_was_closed_for_good_leaves_the_loop_to_others_and_can_be_stopped(
+    bus: Bus, nats_server: NatsServer
+) -> None:
+    """NATS closes a connection for good after some errors. In a process of its own: the loop may never turn again."""
+    address = nats_server.address
+    command = [sys.executable, "-c", CLOSES_ITS_CONNECTION, address.url, address.token]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert said.stdout.endswith("stopped\n")
 
 
 async def test_facts_are_on_disk_and_consumed_after_the_server_was_killed(bus: Bus, nats_server: NatsServer) -> None:

@@ -22,9 +22,12 @@ from faststream._internal.broker import BrokerUsecase
 from faststream.exceptions import NackMessage, RejectMessage
 from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
+from faststream.nats.subscriber.usecases.stream_pull_subscriber import PullStreamSubscriber
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import ConnectionClosedError
 from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
 from nats.js.api import AckPolicy as ConsumerAckPolicy
 from nats.js.api import ConsumerConfig
 
@@ -163,10 +166,34 @@ async def consume(bus: Bus, subscriptions: Sequence[Subscription]) -> AsyncGener
     for subscription in subscriptions:
         _subscribe(broker, bus, subscription)
     await broker.start()
+    for subscriber in broker.subscribers:
+        if isinstance(subscriber, PullStreamSubscriber) and subscriber.subscription is not None:
+            _pause_when_closed(subscriber.subscription)
     try:
         yield
     finally:
-        await broker.stop()
+        try:
+            await broker.stop()
+        except* ConnectionClosedError:
+            log.warning("consumers_stopped_without_connection")
+
+
+def _pause_when_closed(subscription: JetStreamContext.PullSubscription) -> None:
+    """Make fetches of a closed connection fail after a pause.
+
+    FastStream fetches again at once. A fetch that fails at once would never let another task run, not even the one that
+    stops the consumer.
+    """
+    fetch = subscription.fetch
+
+    async def fetch_or_pause(*args: Any, **options: Any) -> list[Msg]:
+        try:
+            return await fetch(*args, **options)
+        except ConnectionClosedError:
+            await asyncio.sleep(_FETCH_TIMEOUT_S)
+            raise
+
+    subscription.fetch = fetch_or_pause  # type: ignore[method-assign]
 
 
 def _subscribe(broker: NatsBroker, bus: Bus, subscription: Subscription) -> None:

@@ -5,7 +5,7 @@
 
 DATA ?= data
 HTTP_PORT ?= 8080
-WORKERS ?= 2
+WORKERS ?= 4
 BENCHMARKS ?= request_lane tool_search knowledge_search standalone_footprint embedder_batching sandbox
 
 BIN := .venv/bin
@@ -14,6 +14,9 @@ MINIMUM := 3.11
 
 # Another environment that is active here is not the one that is set up.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+
+# Compiled modules are kept: without them each process compiles everything that it imports, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Certificates are those of the system, which may know a company's own; uv would bring others.
 ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
@@ -66,7 +69,7 @@ endef
 
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
-	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"; WORKERS (2)'
+	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"; WORKERS (4)'
 
 setup: ## Install everything into .venv
 	@mkdir -p "$$HOME"; $(find_python); $(find_uv); \

@@ -1,12 +1,13 @@
 """Each benchmark runs from a clean checkout, at a tiny size, on generated data."""
 
+import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from ...programs import open_program
 
 ROOT: Final = Path(__file__).parents[3]
 TINY: Final = {
@@ -37,21 +38,26 @@ def test_every_script_is_run_or_says_why_not() -> None:
     assert scripts == TINY.keys() | NOT_RUN_HERE.keys()
 
 
+async def run_script(name: str, *options: str, output: Path) -> str:
+    """Run a benchmark to its end; return what it printed."""
+    script = ROOT / "benchmarks" / f"{name}.py"
+    async with asyncio.timeout(110), open_program(str(script), *options, output=output) as program:
+        await program.wait()
+    printed = output.read_text(encoding="utf-8")
+    assert program.returncode == 0, printed[-2000:]
+    return printed
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", TINY)
-def test_a_benchmark_prints_and_saves_its_figures(name: str, tmp_path: Path) -> None:
-    script = ROOT / "benchmarks" / f"{name}.py"
-    command = [sys.executable, str(script), *TINY[name], "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+async def test_a_benchmark_prints_and_saves_its_figures(name: str, tmp_path: Path) -> None:
+    await run_script(name, *TINY[name], "--out", str(tmp_path), output=tmp_path / "output")
     result = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
     assert result["figures"]
     assert result["versions"]
 
 
 @pytest.mark.parametrize("name", ["local_models", "standalone_footprint", *FITTING])
-def test_a_script_that_is_not_run_here_explains_itself(name: str) -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert f"benchmarks/{name}.py" in done.stdout
+async def test_a_script_that_is_not_run_here_explains_itself(name: str, tmp_path: Path) -> None:
+    printed = await run_script(name, "--help", output=tmp_path / "output")
+    assert f"benchmarks/{name}.py" in printed

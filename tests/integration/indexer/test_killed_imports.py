@@ -7,7 +7,6 @@ take some minutes.
 import asyncio
 import os
 import random
-import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from skillbus.indexer.adapters.kv_catalogue import KvTools
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 from skillbus.vectors import datasets, open_vector_store
 
+from ...programs import Program, open_program
 from .fake_embedder import open_fake_embedder
 
 KILLS = int(os.environ.get("SKILLBUS_TEST_KILLS", "4"))
@@ -84,23 +84,16 @@ async def answers(bus: Bus) -> bool:
 
 
 @asynccontextmanager
-async def a_process(server: NatsServer, bus: Bus, directory: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
+async def a_process(server: NatsServer, bus: Bus, directory: Path) -> AsyncGenerator[Program]:
     """An indexer that answers; it is killed when the context is left."""
-    address = server.address
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(PROGRAM), address.url, address.token, str(directory), stdout=asyncio.subprocess.DEVNULL
-    )
-    try:
+    arguments = (str(PROGRAM), server.address.url, server.address.token, str(directory))
+    async with open_program(*arguments, output=directory / "indexer.log") as process:
         await eventually(lambda: answers(bus), bool, wait_s=START_S)
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 @asynccontextmanager
-async def killed(bus: Bus, process: asyncio.subprocess.Process, kill: Kill | None) -> AsyncGenerator[None]:
+async def killed(bus: Bus, process: Program, kill: Kill | None) -> AsyncGenerator[None]:
     """The process is killed once it has written so much; never, if no kill is given."""
     written = 0
 
@@ -118,7 +111,7 @@ async def killed(bus: Bus, process: asyncio.subprocess.Process, kill: Kill | Non
         await subscription.unsubscribe()
 
 
-async def send(bus: Bus, process: asyncio.subprocess.Process, requests: list[Sequence[JsonValue]]) -> None:
+async def send(bus: Bus, process: Program, requests: list[Sequence[JsonValue]]) -> None:
     """Have the next requests answered, until there are none or the process is gone; what is answered is taken out."""
     gone = asyncio.create_task(process.wait())
     while requests and not gone.done():

@@ -18,6 +18,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.standalone.nats_server import NatsServer
 from skillbus.vectors import open_vector_store
 
+from ...programs import Program
 from .fake_embedder import FakeEmbedder
 from .fake_learner import FakeLearner, ItemId, item, named, open_fake_learner
 from .knowledge_steps import versions
@@ -57,7 +58,7 @@ class Load:
         return item(name, f"Says {self.chance.randrange(50)}.", version, status=self.chance.choice(kinds))
 
 
-async def write_until_killed(load: Load, process: asyncio.subprocess.Process, kill_at: int, delay_s: float) -> None:
+async def write_until_killed(load: Load, process: Program, kill_at: int, delay_s: float) -> None:
     """Write, and kill the process shortly after so many writes."""
     while load.left > kill_at:
         await load.write_some()

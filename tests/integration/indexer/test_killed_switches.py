@@ -1,7 +1,6 @@
 """An indexer that is killed in any phase of a switch goes on where it was when it is started again."""
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from skillbus.indexer.domain.index.switch_record import SwitchRecord
 from skillbus.standalone.nats_server import NatsServer
 from skillbus.vectors import open_vector_store
 
+from ...programs import Program, open_program
 from .conftest import Package, Running
 from .fake_embedder import FakeEmbedder
 from .switch_steps import assert_live_is_exactly, install_many, state_of
@@ -27,19 +27,12 @@ _START_S = 60.0  # an interpreter and its imports, on a machine that runs severa
 
 
 @asynccontextmanager
-async def an_indexer(server: NatsServer, bus: Bus, directory: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
+async def an_indexer(server: NatsServer, bus: Bus, directory: Path) -> AsyncGenerator[Program]:
     """A process that answers; it is killed when the context is left."""
-    address = server.address
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(_PROGRAM), address.url, address.token, str(directory), stdout=asyncio.subprocess.DEVNULL
-    )
-    try:
+    arguments = (str(_PROGRAM), server.address.url, server.address.token, str(directory))
+    async with open_program(*arguments, output=directory / "indexer.log") as process:
         await eventually(lambda: _state_or_none(bus), lambda state: state and state.live, wait_s=_START_S)
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def _state_or_none(bus: Bus) -> IndexState | None:
@@ -50,7 +43,7 @@ async def _state_or_none(bus: Bus) -> IndexState | None:
 
 
 @asynccontextmanager
-async def killed_in(bus: Bus, process: asyncio.subprocess.Process, phase: SwitchPhase) -> AsyncGenerator[asyncio.Event]:
+async def killed_in(bus: Bus, process: Program, phase: SwitchPhase) -> AsyncGenerator[asyncio.Event]:
     """The process is killed as soon as the record says so."""
     killed = asyncio.Event()
 

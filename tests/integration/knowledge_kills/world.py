@@ -7,8 +7,6 @@ has no state that could be lost.
 import asyncio
 import os
 import signal
-import sys
-from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +31,7 @@ from skillbus.embedder.wiring import open_embedder
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
 from ...models import OnlyModel, embedder_in
+from ...programs import Program, open_program
 
 INDEX_PROGRAM = Path(__file__).with_name("index_process.py")
 START_S = 60.0
@@ -70,27 +69,15 @@ class Service:
     output: Path
     ended_alone: int = 0
     """Number of times it ended without being killed."""
-    _process: Process | None = None
+    _process: Program | None = None
     _killed: bool = False
 
     async def keep(self) -> None:
         while True:
-            with self.output.open("ab") as output:
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    *self.arguments,
-                    env={**os.environ, **self.environment},
-                    stdout=output,
-                    stderr=output,
-                )
-            self._killed = False
-            try:
+            started = open_program(*self.arguments, output=self.output, environment=self.environment)
+            async with started as self._process:
+                self._killed = False
                 await self._process.wait()
-            except asyncio.CancelledError:
-                if self._process.returncode is None:
-                    self._process.kill()
-                await self._process.wait()
-                raise
             self.ended_alone += not self._killed
 
     def kill(self) -> bool:

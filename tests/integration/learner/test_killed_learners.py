@@ -1,10 +1,7 @@
 """A learner that is killed at any point under load: what it wrote is told in the end, and known to be indexed."""
 
 import asyncio
-import os
 import random
-import sys
-from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +15,7 @@ from skillbus.contracts.learner.items import CREATE_KNOWLEDGE, UPDATE_KNOWLEDGE,
 from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeRef
 from skillbus.contracts.message import Empty
 
+from ...programs import Program, open_program
 from .fake_index import open_fake_index
 from .knowledge import draft
 
@@ -26,7 +24,7 @@ START_S = 20.0
 
 
 @asynccontextmanager
-async def learner_process(settings: BusSettings, database: str, folder: Path) -> AsyncGenerator[Process]:
+async def learner_process(settings: BusSettings, database: str, folder: Path) -> AsyncGenerator[Program]:
     assert settings.token is not None
     given = {
         "SKILLBUS_NATS_URL": settings.url,
@@ -36,15 +34,8 @@ async def learner_process(settings: BusSettings, database: str, folder: Path) ->
         "SKILLBUS_LEARNER_WAIT_INDEXED_S": "0",
         "SKILLBUS_LOG_LEVEL": "ERROR",
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "skillbus.learner", env={**os.environ, **given}
-    )
-    try:
+    async with open_program("-m", "skillbus.learner", output=folder / "learner.log", environment=given) as process:
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def answers(bus: Bus) -> bool:

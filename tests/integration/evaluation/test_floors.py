@@ -1,6 +1,6 @@
 """What the default model finds on the dev tools does not fall: all of `skillbus eval tools`, on part of its requests.
 
-A floor is what was reached when it was written (behind it, of 2026-11-22), less a point and a half or two, five where
+A floor is what was reached when it was written (behind it, of 2026-11-23), less a point and a half or two, five where
 requests are few. When ranking gets better, measure again and raise them: pytest shows all figures when one is too low.
 """
 
@@ -16,19 +16,19 @@ from skillbus.evaluation.report import Report
 from skillbus.evaluation.runner import run_tool_evaluation
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "tools"
-ENGLISH: Final = 500
+ENGLISH: Final = 250
 """Of some 2,400 requests: the whole would take a minute and more. All Chinese ones are made."""
 
 FLOORS: Final = {
-    ("en", Measure.HIT_AT_1): 0.529,  # 0.544
-    ("en", Measure.RECALL_AT_5): 0.606,  # 0.621
-    ("en", Measure.NDCG_AT_10): 0.575,  # 0.590
-    ("zh", Measure.HIT_AT_1): 0.815,  # 0.832
-    ("zh", Measure.RECALL_AT_5): 0.943,  # 0.959
-    ("zh", Measure.NDCG_AT_10): 0.893,  # 0.909
-    ("zh to en", Measure.RECALL_AT_5): 0.690,  # 0.771
-    ("en, multi", Measure.RECALL_AT_5): 0.520,  # 0.537
-    ("multi", Measure.SET_RECALL): 0.470,  # 0.488
+    ("en", Measure.HIT_AT_1): 0.525,  # 0.540
+    ("en", Measure.RECALL_AT_5): 0.586,  # 0.601
+    ("en", Measure.NDCG_AT_10): 0.561,  # 0.576
+    ("zh", Measure.HIT_AT_1): 0.81,  # 0.826
+    ("zh", Measure.RECALL_AT_5): 0.943,  # 0.958
+    ("zh", Measure.NDCG_AT_10): 0.893,  # 0.907
+    ("zh to en", Measure.RECALL_AT_5): 0.690,  # 0.743
+    ("en, multi", Measure.RECALL_AT_5): 0.520,  # 0.543
+    ("multi", Measure.SET_RECALL): 0.520,  # 0.541
 }
 NOTHING_FLOOR: Final = 0.75  # 0.85, of 20 requests that nothing fits
 RECALL_LOST_CEILING: Final = 0.02  # 0.006

@@ -14,7 +14,7 @@ from skillbus.evaluation.knowledge_report import KnowledgeReport
 from skillbus.evaluation.measures import KnowledgeMeasure
 from skillbus.evaluation.runner import run_knowledge_evaluation
 
-QUERIES: Final = 400
+QUERIES: Final = 160
 """Of each set at most."""
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "knowledge"
 CALIBRATION_CEILING: Final = 0.3

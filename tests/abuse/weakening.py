@@ -115,6 +115,15 @@ def host_processes_shown(argv: list[str], plan: SandboxPlan, planted: Planted) -
     return [*argv[:at], "--bind", "/proc", "/proc", *argv[at + 2 :]]
 
 
+def proc_unmasked(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
+    """Every file of /proc as the kernel shows it."""
+    while "/dev/null" in argv:
+        at = argv.index("/dev/null")
+        assert argv[at - 1] == "--ro-bind"
+        del argv[at - 1 : at + 2]
+    return argv
+
+
 def process_1_open(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
     """A process 1 that does not keep its memory to itself, and whose program can be read."""
     return _process_1(argv, "/bin/cat", "/etc/hosts", "-")

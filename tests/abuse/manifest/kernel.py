@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ..model import Abuse, Weakening
-from ..weakening import UNFILTERED, added, agent, process_1_open, without
+from ..weakening import UNFILTERED, added, agent, proc_unmasked, process_1_open, without
 
 _ROOT: Final = Path(__file__).parents[3]
 _FIRST_NEWER: Final = 451
@@ -92,6 +92,19 @@ ABUSES: Final = (
             ("opened a setting",),
             (added("--bind", "{shared}", "/proc/sys/fs"),),
         ),
+    ),
+    _closed(
+        "kernel_watches.py",
+        "nobody is told when the host opens a file",
+        "watches a program of the host",
+        "is told of reads in a folder of the host",
+        "is told who opens a file",
+    ),
+    Abuse(
+        "kernel_host_facts.py",
+        "kernel_host_facts.py",
+        "/proc tells neither how the host was booted nor of its disks, keys and interrupts",
+        Weakening("without the masks of /proc", ("read /proc/cmdline", "read /proc/interrupts"), (proc_unmasked,)),
     ),
     Abuse(
         "kernel_cgroups.sh",

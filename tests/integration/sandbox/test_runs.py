@@ -46,6 +46,39 @@ async def test_each_language_gets_its_arguments_and_input_at_each_level(
     assert (outcome.status, outcome.exit_code, outcome.level) == (RunStatus.FAILED, 3, level)
 
 
+WATCHES_OF_NODE = """
+const fs = require('fs'), file = `${process.env.HOME}/a`;
+fs.writeFileSync(file, '1');
+try { fs.watch(file); } catch (error) { console.log(`${error.code} ${error.syscall}`); }
+fs.watchFile(file, { interval: 20 }, now => { console.log(`polled ${now.size}`); fs.unwatchFile(file); });
+setTimeout(() => fs.writeFileSync(file, '12'), 60);
+"""
+
+
+async def test_watching_files_fails_clearly_in_node_and_polling_works_in_its_place(run: Run) -> None:
+    outcome = await run(WATCHES_OF_NODE, name="main.js")
+    assert (outcome.stdout.decode().splitlines(), outcome.stderr) == (["ENOSYS watch", "polled 2"], b"")
+
+
+async def test_following_a_file_in_a_shell_polls_it(run: Run) -> None:
+    outcome = await run(
+        "(sleep 0.2; echo two >>$HOME/a) & echo one >$HOME/a; tail -f $HOME/a | head -2", name="main.sh"
+    )
+    assert (outcome.status, outcome.stdout) == (RunStatus.OK, b"one\ntwo\n")
+
+
+async def test_a_run_cannot_watch_the_host_open_a_program(run: Run) -> None:
+    watch = (
+        "import ctypes, os, sys\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "watching = libc.inotify_init1(0)\n"
+        "if watching < 0: sys.exit(os.strerror(ctypes.get_errno()))\n"
+        "print(libc.inotify_add_watch(watching, b'/usr/bin/true', 0x20))\n"
+    )
+    outcome = await run(watch)
+    assert (outcome.exit_code, outcome.stdout, outcome.stderr) == (1, b"", b"Function not implemented\n")
+
+
 async def test_a_traceback_reads_as_the_interpreter_s_own(run: Run) -> None:
     outcome = await run("def f():\n    1 / 0\nf()\n")
     assert outcome.exit_code == 1

@@ -66,6 +66,13 @@ def test_of_the_host_only_usr_the_given_folders_and_the_loader_s_cache_are_bound
     assert "--bind" not in argv
 
 
+def test_files_of_proc_are_masked_after_the_settings_are_made_read_only_and_not_where_there_is_no_proc() -> None:
+    plan = replace(PLAN, installation=replace(HOST, hidden=("/proc/cmdline", "/proc/sys/x")))
+    settings = "--proc /proc --ro-bind /proc/sys /proc/sys"
+    assert f"{settings} --ro-bind /dev/null /proc/cmdline --ro-bind /dev/null /proc/sys/x" in text(plan)
+    assert "/dev/null" not in text(replace(plan, level=IsolationLevel.CONTAINER))
+
+
 def test_root_becomes_another_user_before_bubblewrap() -> None:
     argv = build_command(replace(PLAN, user=64001))
     assert argv.index("--reuid") < argv.index("/usr/bin/bwrap")

@@ -24,7 +24,7 @@ from skillbus.sandbox.adapters.kernel.seccomp import (
     compile_filter,
 )
 
-CHECKED = {"clone", "socket", "socketpair", "ioctl", "personality", "setsockopt"}
+CHECKED = {"clone", "socket", "socketpair", "ioctl", "personality", "setsockopt", "fcntl"}
 """Calls that are allowed or denied by an argument."""
 DOCKER = Path(__file__).parents[3] / "deploy" / "seccomp-sandbox.json"
 AARCH64, X86_64 = ARCHITECTURES["aarch64"], ARCHITECTURES["x86_64"]
@@ -76,7 +76,7 @@ def test_every_denied_call_answers_eperm_whatever_its_arguments(architecture: Ar
 
 @EVERY
 def test_features_that_programs_probe_for_look_absent(architecture: Architecture) -> None:
-    for name in UNKNOWN:
+    for name in UNKNOWN & architecture.numbers.keys():
         assert errno_of(verdict(architecture, architecture.numbers[name])) == errno.ENOSYS, name
 
 
@@ -151,6 +151,18 @@ def test_terminal_injection_is_refused_also_with_high_bits_set(architecture: Arc
     for request in (0x5412, 0x541C, 0x5412 | 1 << 32, 0x541C | 1 << 63, 0x5423, 0x5423 | 1 << 32):
         assert errno_of(verdict(architecture, number, 0, request)) == errno.EPERM, hex(request)
     assert verdict(architecture, number, 0, 0x5413) == ALLOW
+
+
+@EVERY
+def test_nothing_reports_what_others_do_with_a_file(architecture: Architecture) -> None:
+    for name in ("inotify_init1", "inotify_add_watch", "inotify_rm_watch"):
+        assert errno_of(verdict(architecture, architecture.numbers[name])) == errno.ENOSYS, name
+    fcntl, (set_lease, notify, newer) = architecture.numbers["fcntl"], (1024, 1026, 1039)
+    for command in (set_lease, notify, notify | 1 << 32):
+        assert errno_of(verdict(architecture, fcntl, 3, command)) == errno.EPERM, command
+    assert errno_of(verdict(architecture, fcntl, 3, newer)) == errno.EINVAL
+    for command in (*range(17), 1025, 1030, 1031, 1033, 1038):
+        assert verdict(architecture, fcntl, 3, command) == ALLOW, command
 
 
 @EVERY

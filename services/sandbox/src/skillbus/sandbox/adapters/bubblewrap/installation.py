@@ -18,6 +18,11 @@ SYSTEM_BWRAP: Final = Path("/usr/bin/bwrap")
 _NAMES: Final = {Runtime.PYTHON: ("python3",), Runtime.NODE: ("node", "nodejs"), Runtime.BASH: ("bash",)}
 _FOLDERS: Final = (Path("/usr/bin"), Path("/usr/local/bin"))
 _TOP: Final = ("bin", "sbin", "lib", "lib64", "lib32")
+_HIDDEN: Final = (
+    *("cmdline", "config.gz", "consoles", "diskstats", "interrupts", "iomem", "ioports", "kallsyms", "key-users"),
+    *("keys", "modules", "partitions", "softirqs", "timer_list", "sys/kernel/random/boot_id"),
+)
+"""Files of /proc that describe the host and that no interpreter reads: its boot, disks, kernel, keys, interrupts."""
 _ALTERNATIVES: Final = ("awk", "nawk", "which")
 """Programs that Debian links through /etc/alternatives. The sandbox does not see that folder, so gets the links."""
 
@@ -39,6 +44,8 @@ class Installation:
     folders: tuple[str, ...] = ("/usr",)
     """Folders shown read-only under their own names."""
     loader_cache: bool = False
+    hidden: tuple[str, ...] = ()
+    """Files of /proc that a sandbox cannot open."""
     notes: tuple[str, ...] = ()
 
     def get_interpreter(self, runtime: Runtime) -> Path:
@@ -80,6 +87,7 @@ def find_installation() -> Installation:
         links=find_links(),
         folders=find_folders(),
         loader_cache=Path("/etc/ld.so.cache").is_file(),
+        hidden=tuple(path for path in (f"/proc/{name}" for name in _HIDDEN) if Path(path).exists()),
         notes=notes,
     )
 

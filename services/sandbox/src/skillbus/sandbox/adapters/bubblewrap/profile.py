@@ -192,6 +192,8 @@ def _writable(plan: SandboxPlan) -> Iterator[str]:
     else:
         # The creator of a namespace can write its sysctls (processes, message queues): they are made read-only.
         yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
+        for path in plan.installation.hidden:
+            yield from ("--ro-bind", "/dev/null", path)  # a device, which bubblewrap lets nobody open there
     yield from ("--dev", "/dev", "--size", str(limits.shm_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
     yield from ("--size", str(limits.tmp_bytes), "--tmpfs", "/tmp")  # noqa: S108
     yield from ("--size", str(limits.work_bytes), "--tmpfs", "/work", "--dir", OUTPUT)

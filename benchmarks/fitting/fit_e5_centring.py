@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5 import model as e5_model
 from skillbus.embedder.adapters.local.e5.model import Centring
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 SEED = 7
 FITTED = 200  # texts of each role drawn from each set, or all there are

@@ -20,7 +20,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 DEFAULT_DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "tools"
 RESULTS = Path(__file__).resolve().parents[1] / "results"

@@ -39,7 +39,7 @@ from skillbus.calibration.vectors import Rows
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.lexical import lexicon
 from skillbus.relevance.lexical.terms import CHINESE, ENGLISH
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 NEAREST, LEAST_COSINE = 4, 0.5
 SOFTWARE = 0.8

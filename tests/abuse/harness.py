@@ -15,7 +15,7 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.kernel.watchdog import list_process_tree
-from skillbus.sandbox.domain.egress import HostPort
+from skillbus.sandbox.domain.egress_policy import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.result import parse_result
 from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunOutcome, RunSpec, is_safe_name

@@ -13,7 +13,7 @@ import uvloop
 from structlog.testing import capture_logs
 
 from skillbus.sandbox.adapters.egress.proxy import HostNetwork, open_egress
-from skillbus.sandbox.domain.egress import Address, Connection, EgressPolicy, HostPort, parse_networks
+from skillbus.sandbox.domain.egress_policy import Address, Connection, EgressPolicy, HostPort, parse_networks
 
 PUBLIC, OTHER, PRIVATE = "93.184.216.34", "2606:2800:220:1::1", "10.0.0.7"
 NAME = "api.example.org"

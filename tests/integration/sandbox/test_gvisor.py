@@ -14,7 +14,7 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
 from skillbus.sandbox.adapters.gvisor.runsc import Runsc
-from skillbus.sandbox.domain.egress import HostPort
+from skillbus.sandbox.domain.egress_policy import HostPort
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec

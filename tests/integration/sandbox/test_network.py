@@ -12,7 +12,7 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
-from skillbus.sandbox.domain.egress import EgressPolicy, HostPort, parse_networks
+from skillbus.sandbox.domain.egress_policy import EgressPolicy, HostPort, parse_networks
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec

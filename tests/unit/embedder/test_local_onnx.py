@@ -14,7 +14,7 @@ from skillbus.embedder.adapters.local.onnx.files import OnnxFiles
 from skillbus.embedder.adapters.local.onnx.model import OnnxModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import AsyncModel, check_rows
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 from .local_records import LOCAL, record, tiny_model
 

@@ -11,7 +11,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import check_rows
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skillbus.relevance.lexical.encoder import LexicalEncoder, LexicalVector, hash_term
 from skillbus.relevance.lexical.terms import MAX_TERM_CHARS, split_terms, stem_word
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
 

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 from pydantic import ValidationError
 
-from skillbus.sandbox.domain.egress import METADATA, HostPort, is_reachable, parse_networks
+from skillbus.sandbox.domain.egress_policy import METADATA, HostPort, is_reachable, parse_networks
 from skillbus.sandbox.settings import SandboxSettings
 
 

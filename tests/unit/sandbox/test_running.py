@@ -12,7 +12,7 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, Skill, SkillLimits
 from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
-from skillbus.sandbox.domain.egress import HostPort
+from skillbus.sandbox.domain.egress_policy import HostPort
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 from skillbus.sandbox.domain.run.runner import SkillRunner

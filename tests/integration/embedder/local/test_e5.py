@@ -19,7 +19,7 @@ from skillbus.embedder.adapters.local.e5.process import ChildDiedError, ChildHun
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.inference.batcher import run_batch
 from skillbus.embedder.domain.model import check_rows
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 from .processes import WAIT_S, children, ends, environment, forget_earlier_children, open_files
 

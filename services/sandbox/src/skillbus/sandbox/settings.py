@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from skillbus.sandbox.domain.egress import EgressPolicy, parse_networks
+from skillbus.sandbox.domain.egress_policy import EgressPolicy, parse_networks
 from skillbus.sandbox.domain.run.limits import MIB, Limits, RunBounds, complete_limits
 
 

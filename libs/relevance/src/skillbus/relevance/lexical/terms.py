@@ -13,7 +13,7 @@ import rjieba
 from Stemmer import Stemmer  # type: ignore[import-not-found]  # the package carries no types
 
 from skillbus.common.characters import HAN, HAN_CHARACTER
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 MAX_CHARS = 32_768  # the rest of a longer text is ignored; the embedder accepts no longer texts
 MAX_TERM_CHARS = 64  # longer "words" are base64, hashes and hostile input: cut, so that equal ones still match

@@ -21,7 +21,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, TextNotEmbeddableError
 from skillbus.embedder.domain.inference.lanes import EmbeddingJob, JobOutcome, Lanes, VectorKey
 from skillbus.embedder.domain.model import AsyncModel, check_rows, estimate_tokens
-from skillbus.relevance.normalization import normalise_text
+from skillbus.relevance.text_normalization import normalise_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from skillbus.sandbox.adapters.supervision.protocol import (
     encode_job,
     read_report,
 )
-from skillbus.sandbox.domain.egress import EgressPolicy, HostPort
+from skillbus.sandbox.domain.egress_policy import EgressPolicy, HostPort
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.isolation import IsolationReport, Metering
 from skillbus.sandbox.domain.run.limits import Limits

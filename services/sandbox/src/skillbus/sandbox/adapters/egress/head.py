@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.sandbox.domain.egress import EgressVerdict, HostPort
+from skillbus.sandbox.domain.egress_policy import EgressVerdict, HostPort
 from skillbus.sandbox.domain.errors import EgressRefused
 
 END: Final = b"\r\n\r\n"

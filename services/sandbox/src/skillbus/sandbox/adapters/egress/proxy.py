@@ -19,7 +19,7 @@ from skillbus.common.background import finish_within
 from skillbus.sandbox.adapters.egress.head import END, EgressRequest, parse_head, refuse_malformed
 from skillbus.sandbox.adapters.egress.tunnel import EgressBudget, Tunnel
 from skillbus.sandbox.adapters.host import wait_readable
-from skillbus.sandbox.domain.egress import (
+from skillbus.sandbox.domain.egress_policy import (
     Address,
     Connection,
     EgressPolicy,

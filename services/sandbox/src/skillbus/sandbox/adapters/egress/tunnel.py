@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from skillbus.sandbox.domain.egress import Connection, EgressVerdict
+from skillbus.sandbox.domain.egress_policy import Connection, EgressVerdict
 
 _CHUNK: Final = 64 * 1024
 

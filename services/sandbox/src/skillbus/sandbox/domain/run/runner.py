@@ -9,7 +9,7 @@ from typing import Final, Literal
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Skill
 from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
-from skillbus.sandbox.domain.egress import HostPort
+from skillbus.sandbox.domain.egress_policy import HostPort
 from skillbus.sandbox.domain.errors import ArgumentsInvalid, DependenciesUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies

@@ -11,7 +11,7 @@ from typing import Final
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.domain.egress import HostPort
+from skillbus.sandbox.domain.egress_policy import HostPort
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.run.limits import Limits
 

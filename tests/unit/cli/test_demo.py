@@ -119,6 +119,15 @@ def test_the_demo_installs_searches_and_runs_on_a_temporary_server(
     assert not standalone.plans[0].data.exists()
 
 
+def test_the_demo_searches_knowledge_once_the_index_has_it(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, knowledge: FakeKnowledge
+) -> None:
+    skillbus("demo", "--skills", str(examples), externals=standalone.externals())
+
+    imported = next(request for request in knowledge.requests if request.url.path.endswith("/import"))
+    assert imported.url.params["wait"] == "indexed"
+
+
 def test_the_demo_in_json_is_one_document_with_each_step(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path
 ) -> None:

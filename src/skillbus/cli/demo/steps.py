@@ -191,7 +191,7 @@ class Demo:
                     f"{self.knowledge} is not a folder", "It belongs next to the folder of the skills."
                 )
             files = list_markdown_files(self.knowledge) or ()
-            report = await import_files(self.output, self.connection, files, {}, ACTOR)
+            report = await import_files(self.output, self.connection, files, {"wait": "indexed"}, ACTOR)
             step.facts.update(report.model_dump(mode="json"))
             if report.results:
                 raise DemoFailedError("\n  ".join(f"{it.file}: {it.error}" for it in report.results))

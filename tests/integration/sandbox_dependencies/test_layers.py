@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.isolation import USER
-from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, LayerBuilder, UvBuilder
+from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, LayerBuilder, NpmBuilder, UvBuilder
 from skillbus.sandbox.adapters.packages.layers import LayerStore, open_layers
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable
 from skillbus.sandbox.domain.run.limits import MIB
@@ -279,6 +279,27 @@ async def test_a_lock_of_node_is_followed_and_its_integrity_holds(
 
 
 @needs_npm
+@pytest.mark.parametrize(("version", "refused"), [("11.13.0", True), ("10.99.0", True), ("11.14.0", False)])
+async def test_an_npm_that_follows_packages_to_other_addresses_is_refused_before_it_fetches(
+    index: Index, make_skill: MakeSkill, folder: Path, version: str, refused: bool
+) -> None:
+    old = folder / "npm"
+    old.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo {version}; else exec npm "$@"; fi\n')
+    old.chmod(0o755)
+    index.put_npm("one", "1.0.0", {"index.js": "1"})
+    builder = NpmBuilder(index.npm, BuildLimits(30, 8 * MIB), str(old))
+    skill = node_skill(make_skill, "a", one="1")
+    async with open_layers(folder / "layers", {Runtime.NODE: builder}, 64 * MIB, Interpreters()) as layers:
+        if refused:
+            said = await failure(layers, skill, "main.js", Runtime.NODE)
+            assert (version in said, "11.14 or newer" in said, "--allow-remote" in said) == (True, True, True)
+            assert index.asked == []
+        else:
+            async with layers.open_layer(skill, "main.js", Runtime.NODE, 30) as layer:
+                assert layer is not None
+
+
+@needs_npm
 @pytest.mark.parametrize("wanted", ["http://127.0.0.1:{port}/evil.tgz", "git+http://127.0.0.1:{port}/evil.git"])
 async def test_what_a_package_of_node_wants_from_elsewhere_is_refused(
     index: Index, open_them: OpenLayers, make_skill: MakeSkill, wanted: str
@@ -310,7 +331,7 @@ def uv_that(folder: Path) -> Iterator[Callable[[str], LayerBuilder]]:
     program = folder.parent / f"{folder.name}-uv"
 
     def make(script: str) -> LayerBuilder:
-        program.write_text(f"#!/bin/sh\nmkdir deps\n{script}\n")
+        program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
         return UvBuilder(None, BuildLimits(10, MIB), str(program))
 
@@ -345,7 +366,29 @@ async def test_a_service_that_is_root_fetches_as_a_user_who_owns_nothing_else(
     assert owners == {0}
 
 
-@pytest.mark.parametrize("made", ["ln -s /etc/hostname deps/x", "mkfifo deps/x"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a service that is root has users to give")
+async def test_a_service_that_is_root_never_fetches_as_root(make_skill: MakeSkill, folder: Path) -> None:
+    hidden = folder / "hidden"
+    hidden.mkdir(mode=0o700)
+    program = hidden / "uv"
+    program.write_text("#!/bin/sh\nid -u >deps/user\n")
+    program.chmod(0o755)
+    builder = UvBuilder(None, BuildLimits(10, MIB), str(program))
+    async with open_layers(folder / "layers", {PY: builder}, MIB, Interpreters()) as layers:
+        said = await failure(layers, python_skill(make_skill, "a", "one"))
+    assert f"{program} would run as root" in said
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "ln -s /etc/hostname deps/x",
+        "mkfifo deps/x",
+        "rmdir deps; ln -s /etc deps",
+        "mkdir deps/a; ln -s / deps/a/x",
+        "rmdir deps; touch deps",
+    ],
+)
 async def test_what_is_no_regular_file_makes_no_layer(
     make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder], made: str
 ) -> None:
@@ -374,10 +417,16 @@ async def test_a_program_that_writes_one_file_on_and_on_is_ended(
         assert str(2 * MIB) in await failure(layers, python_skill(make_skill, "a", "one"))
 
 
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only a service that is root ends a namespace")
+
+
+@pytest.mark.parametrize("begin", ["", pytest.param("setsid ", marks=ROOT_ONLY)])
 async def test_a_program_that_leaves_others_behind_ends_with_all_of_them(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder]
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder], begin: str
 ) -> None:
-    builder = uv_that("sleep 30 &\necho $! > deps/left")
+    # /proc/self is the process in the host's numbering.
+    left = "read pid rest </proc/self/stat; echo $pid >deps/left; exec sleep 30"
+    builder = uv_that(f"{begin}sh -c '{left}' &\nuntil [ -s deps/left ]; do :; done")
     skill = python_skill(make_skill, "a", "one")
     async with (
         asyncio.timeout(5),

@@ -32,6 +32,8 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM_CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 _HTTP_S: Final = 15
 _RETRIES: Final = 1
+_NPM_LEAST: Final = (11, 14)
+"""First npm with --allow-remote, --allow-file and --allow-directory. Source: npm/cli, release 11.14.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,9 @@ class LayerBuilder(Protocol):
             DependenciesUnavailable: With the output of the program, without secrets.
         """
 
+    def check_layer(self, deps: Path) -> None:
+        """Check the sealed layer and remove files of the installing program from it. Raises DependenciesUnavailable."""
+
 
 class UvBuilder:
     """`LayerBuilder` for wheels, with `uv pip install --target`."""
@@ -79,6 +84,7 @@ class UvBuilder:
             raise DependenciesUnavailable(
                 "uv is not installed where the sandbox runs: install it on PATH to get Python packages"
             )
+        folder.joinpath(DEPS).mkdir()
         folder.joinpath("requirements.txt").write_text(requirements.listed)
         hashed = ("--require-hashes",) if "--hash=" in requirements.listed else ()
         argv = (
@@ -99,8 +105,9 @@ class UvBuilder:
         code, output = await run_program(argv, environment, folder, self._wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"uv: {clean_output(output, _secrets(self._index_url))}")
-        folder.joinpath(DEPS).mkdir(exist_ok=True)
-        folder.joinpath(DEPS, ".lock").unlink(missing_ok=True)
+
+    def check_layer(self, deps: Path) -> None:
+        deps.joinpath(".lock").unlink(missing_ok=True)
 
 
 class NpmBuilder:
@@ -111,12 +118,25 @@ class NpmBuilder:
         self._wall_s, self.layer_bytes = limits.wall_s, limits.layer_bytes
         self.program = program or shutil.which("npm", path=_PATH) or shutil.which("npm")
         self.index = strip_user_info(registry or "npm's own")
+        self._checked = set[str]()
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
             raise DependenciesUnavailable(
                 "npm is not installed where the sandbox runs: install it on PATH to get Node packages"
             )
+        environment = _environment(folder) | {
+            "PATH": f"{interpreter.parent}:{_PATH}",
+            "npm_config_cache": str(folder / "cache"),
+            "npm_config_userconfig": str(folder / "npmrc"),
+            "npm_config_globalconfig": str(folder / "none"),
+            "npm_config_git": str(folder / "none"),
+            "npm_config_logs_max": "0",
+            "npm_config_fetch_timeout": str(1000 * _HTTP_S),
+            "npm_config_fetch_retries": str(_RETRIES),
+            "npm_config_fetch_retry_mintimeout": "1000",
+        }
+        await self._check_version(self.program, environment, folder / "version")
         deps = folder / DEPS
         deps.mkdir()
         deps.joinpath("package.json").write_text(requirements.listed)
@@ -131,21 +151,35 @@ class NpmBuilder:
             "--no-color", "--allow-git=none", "--allow-remote=none", "--allow-file=none", "--allow-directory=none",
             "--omit-lockfile-registry-resolved",
         )  # fmt: skip
-        environment = _environment(folder) | {
-            "PATH": f"{interpreter.parent}:{_PATH}",
-            "npm_config_cache": str(folder / "cache"),
-            "npm_config_userconfig": str(settings),
-            "npm_config_globalconfig": str(folder / "none"),
-            "npm_config_git": str(folder / "none"),
-            "npm_config_logs_max": "0",
-            "npm_config_fetch_timeout": str(1000 * _HTTP_S),
-            "npm_config_fetch_retries": str(_RETRIES),
-            "npm_config_fetch_retry_mintimeout": "1000",
-        }
         code, output = await run_program(argv, environment, folder, self._wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"npm: {clean_output(output, _secrets(self._registry))}")
-        _check_origins(deps)
+
+    def check_layer(self, deps: Path) -> None:
+        """See `LayerBuilder.check_layer`. Refuses a package that does not come from the registry."""
+        written = deps / "node_modules" / ".package-lock.json"
+        packages = json.loads(written.read_text())["packages"] if written.is_file() else {}
+        written.unlink(missing_ok=True)
+        for place, entry in packages.items():
+            if entry.get("link") or ("resolved" in entry and not entry.get("inBundle")):
+                raise DependenciesUnavailable(f"npm: {place} does not come from the registry")
+
+    async def _check_version(self, program: str, environment: Mapping[str, str], folder: Path) -> None:
+        """Raise DependenciesUnavailable if npm cannot be kept to the registry: an older one ignores the options."""
+        if program in self._checked:
+            return
+        folder.mkdir()
+        code, output = await run_program((program, "--version"), environment, folder, self._wall_s, self.layer_bytes)
+        found = re.fullmatch(r"(\d+)\.(\d+)\..*", output.strip())
+        if code != 0 or found is None:
+            raise DependenciesUnavailable(f"npm: {clean_output(output, ())}")
+        if (int(found[1]), int(found[2])) < _NPM_LEAST:
+            least = ".".join(map(str, _NPM_LEAST))
+            raise DependenciesUnavailable(
+                f"npm {output.strip()} cannot be kept to the registry: packages may name any other address. "
+                f"Install npm {least} or newer, which has --allow-remote"
+            )
+        self._checked.add(program)
 
 
 def find_uv() -> str | None:
@@ -189,16 +223,3 @@ def _environment(folder: Path) -> dict[str, str]:
     home.mkdir()
     passed: Mapping[str, str] = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name)}
     return {**passed, "PATH": _PATH, "HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8"}
-
-
-def _check_origins(deps: Path) -> None:
-    """Check that all packages come from the registry: an older npm follows a package's dependency on a URL.
-
-    Raises DependenciesUnavailable if a package comes from elsewhere.
-    """
-    written = deps / "node_modules" / ".package-lock.json"
-    packages = json.loads(written.read_text())["packages"] if written.is_file() else {}
-    written.unlink(missing_ok=True)
-    for place, entry in packages.items():
-        if entry.get("link") or ("resolved" in entry and not entry.get("inBundle")):
-            raise DependenciesUnavailable(f"npm: {place} does not come from the registry")

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,25 +12,64 @@ from skillbus.sandbox.domain.errors import DependenciesUnavailable
 
 ENTRIES_MAX: Final = 100_000
 """Most files and folders of a layer; a large web framework has some 30,000."""
+_DEPTH_MAX: Final = 128
+"""Most folders in one another: each holds a descriptor while it is sealed."""
 _BLOCK: Final = 4096
 """Smallest disk usage of a file on most file systems."""
 
 
-def seal_layer(root: Path, bytes_max: int) -> int:
+def seal_layer(root: Path, bytes_max: int, builder: int) -> int:
     """Make every file of a layer readable by all and writable by none. Return the bytes that it takes.
 
-    Raises DependenciesUnavailable if the layer has a link or a special file, or is too large.
+    `builder` is the user who wrote it. Descriptors lead from each folder to what is in it, and each folder is owned
+    before it is listed, so that nobody can put a link in the place of a file or folder.
+
+    Raises:
+        DependenciesUnavailable: The layer has a link, a special file or a file of another user, or is too large.
     """
-    size = 0
-    for entries, entry in enumerate(_entries(root), start=1):
-        mode = entry.stat(follow_symlinks=False).st_mode
-        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-            raise DependenciesUnavailable(f"a package contains a link or a special file: {Path(entry.path).name!r}")
-        _own(entry.path, mode)
-        size += _size(entry)
-        check_size(entries, size, bytes_max)
-    _own(str(root), stat.S_IFDIR)
-    return size
+    seal = _LayerSeal(bytes_max, builder)
+    seal.seal_entry(None, str(root), _DEPTH_MAX)
+    return seal.size
+
+
+@dataclass(slots=True)
+class _LayerSeal:
+    """Entries of one layer, as far as they are sealed."""
+
+    bytes_max: int
+    builder: int
+    entries: int = -1
+    """Without the root folder."""
+    size: int = 0
+
+    def seal_entry(self, folder: int | None, name: str, depth: int) -> None:
+        """Seal a file, or a folder and all that is in it. `folder` is the descriptor of the folder that has it."""
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if not is_folder and (folder is None or not stat.S_ISREG(found.st_mode)):
+            raise _refuse(name, "a link or a special file")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_DIRECTORY if is_folder else 0)
+        descriptor = os.open(name, flags, dir_fd=folder)
+        try:
+            found = os.fstat(descriptor)
+            if found.st_uid != self.builder or (not is_folder and found.st_nlink != 1):
+                raise _refuse(name, "a file of another user, or one with another name elsewhere")
+            _own(descriptor, found.st_mode)
+            if folder is not None:
+                self.size += _round_up(found.st_size)
+            self.entries += 1
+            check_size(self.entries, self.size, self.bytes_max)
+            if is_folder:
+                if depth == 0:
+                    raise _refuse(name, f"folders in one another, more than {_DEPTH_MAX}")
+                for inner in os.listdir(descriptor):  # noqa: PTH208 - by descriptor
+                    self.seal_entry(descriptor, inner, depth - 1)
+        finally:
+            os.close(descriptor)
+
+
+def _refuse(name: str, reason: str) -> DependenciesUnavailable:
+    return DependenciesUnavailable(f"a package contains {reason}: {Path(name).name!r}")
 
 
 def check_size(entries: int, size: int, bytes_max: int) -> None:
@@ -71,18 +111,17 @@ def discard_folder(folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def _own(path: str, mode: int) -> None:
-    """Change owner and mode through a descriptor: the writer may still run and replace the name by a link."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        os.fchown(descriptor, os.geteuid(), os.getegid())
-        os.fchmod(descriptor, 0o755 if stat.S_ISDIR(mode) else 0o555 if mode & stat.S_IXUSR else 0o444)
-    finally:
-        os.close(descriptor)
+def _own(descriptor: int, mode: int) -> None:
+    os.fchown(descriptor, os.geteuid(), os.getegid())
+    os.fchmod(descriptor, 0o755 if stat.S_ISDIR(mode) else 0o555 if mode & stat.S_IXUSR else 0o444)
 
 
 def _size(entry: "os.DirEntry[str]") -> int:
-    return -(-entry.stat(follow_symlinks=False).st_size // _BLOCK) * _BLOCK
+    return _round_up(entry.stat(follow_symlinks=False).st_size)
+
+
+def _round_up(size: int) -> int:
+    return -(-size // _BLOCK) * _BLOCK
 
 
 def _entries(root: Path) -> Iterator["os.DirEntry[str]"]:

@@ -20,6 +20,7 @@ import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.host import find_shared_folder, is_open_to_all, run_in_thread
+from skillbus.sandbox.adapters.packages.bounded_program import get_build_user
 from skillbus.sandbox.adapters.packages.layer_builders import DEPS, LayerBuilder
 from skillbus.sandbox.adapters.packages.layer_tree import discard_folder, seal_layer
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable, RuntimeMissing
@@ -203,7 +204,7 @@ class LayerStore:
             made.chmod(0o755)  # regardless of the umask: another user may work there
         try:
             await builder.build(requirements, interpreter, work)
-            size = await run_in_thread(partial(_finish, staging, requirements, builder.layer_bytes))
+            size = await run_in_thread(partial(_finish, staging, requirements, builder))
             await self._make_room(size)
             staging.rename(self._folder / key)
             self._sizes[key] = size
@@ -274,12 +275,13 @@ def _load_sizes(folder: Path) -> dict[str, int]:
     return {name: used[name][1] for name in sorted(used, key=lambda name: used[name][0])}
 
 
-def _finish(staging: Path, requirements: Requirements, bytes_max: int) -> int:
+def _finish(staging: Path, requirements: Requirements, builder: LayerBuilder) -> int:
     """Move the built files out of the working folder, check them, and write the record of the layer."""
     deps = staging / DEPS
     (staging / "work" / DEPS).rename(deps)
     shutil.rmtree(staging / "work")
-    size = seal_layer(deps, bytes_max)
+    size = seal_layer(deps, builder.layer_bytes, get_build_user())
+    builder.check_layer(deps)
     record = {"size_bytes": size, "runtime": requirements.runtime, "listed": requirements.listed}
     (staging / _RECORD).write_text(json.dumps(record))
     staging.chmod(0o755)

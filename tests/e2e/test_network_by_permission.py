@@ -38,7 +38,7 @@ async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Sys
     """One whose operator has opened loopback: the places of these tests are there."""
     settings = StandaloneSettings(data=tmp_path_factory.mktemp("network") / "parent" / "data", http_port=0)
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("SKILLBUS_SANDBOX_PRIVATE_NETWORKS", "127.0.0.0/8")
+        environment.setenv("SKILLBUS_SANDBOX_PRIVATE_ADDRESSES", "127.0.0.0/8")
         async with (
             open_standalone(settings) as standalone,
             httpx.AsyncClient(base_url=standalone.http_url, timeout=60, trust_env=False) as http,

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from skillbus.common.outbound.addresses import LOOPBACK, AddressRule
+from skillbus.common.outbound.secret_grants import SecretGrants
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import HttpModel
@@ -41,7 +43,7 @@ def open_live() -> OpenLive:
         provider = ProviderRecord.model_validate({"name": str(kind), **reached, **dates})
         asked = {"id": "0" * 32, "provider": str(kind), "name": name, "is_default": True, "fingerprint": None}
         model = ModelRecord.model_validate({**asked, **fields, **dates})
-        async with ProviderClients(Secrets()) as providers:
+        async with ProviderClients(Secrets(SecretGrants.parse("")), AddressRule.parse(LOOPBACK)) as providers:
             made = HttpModel(provider, model, providers)
             await made.open()
             try:

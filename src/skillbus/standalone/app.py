@@ -98,7 +98,7 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
 
 
 async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
-    await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
+    await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data).open_loopback()))
     try:
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
     except VectorStoreLocked as error:

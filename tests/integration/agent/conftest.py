@@ -65,7 +65,13 @@ async def catalogue(bus: Bus) -> AsyncGenerator[AgentCatalogue]:
 
 @pytest.fixture
 async def agent(bus: Bus, catalogue: AgentCatalogue, tmp_path: Path) -> AsyncGenerator[Agent]:
-    settings = AgentSettings(data=tmp_path / "agent", stdio_servers=True, secrets_folder=tmp_path / "secrets")
+    settings = AgentSettings(
+        data=tmp_path / "agent",
+        stdio_servers=True,
+        secrets="MCP_KEY=http://127.0.0.1; THEIR_KEY=stdio; NO_SUCH_VARIABLE=stdio; file:key=stdio",
+        secrets_folder=tmp_path / "secrets",
+        private_addresses="127.0.0.1",
+    )
     async with open_agent(bus, settings):
         yield Agent(bus, catalogue)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,6 +16,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 from structlog.testing import capture_logs
 
+from skillbus.agent.settings import AgentSettings
+from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus
 from skillbus.common.http_server import serve_http
 from skillbus.common.testing import eventually
@@ -33,6 +36,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import ToolState
 from skillbus.contracts.resources import MCP_SERVERS
 
+from .catalogue import AgentCatalogue
 from .conftest import Agent
 
 ServerAnswer = Callable[[Request, Mapping[str, JsonValue]], Response]
@@ -251,7 +255,7 @@ async def test_headers_are_sent_and_never_told(agent: Agent, tmp_path: object, m
             server = await agent.register("raw", url=url, headers=headers)
     assert set(seen) == {"Bearer canary-1 canary-2"}
     assert server.header_names == ("Authorization", "X-Team")
-    assert "no tools for ***" in (server.problem or "")
+    assert server.problem == "it answers with the error 1"
     assert "canary" not in server.model_dump_json() + json.dumps(logs, default=str)
 
 
@@ -357,3 +361,92 @@ async def test_values_of_headers_are_gone_from_the_bucket_with_their_server(agen
     state = (await bus.jetstream.stream_info(stream)).state
     message = await bus.jetstream.get_msg(stream, state.last_seq)
     assert (state.messages, b"canary" in (message.data or b"")) == (1, False)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 418, 500, 502, 599])
+async def test_nothing_of_an_error_answer_is_told(agent: Agent, status: int) -> None:
+    """An answer of an internal service could be read through it."""
+    told = "root:x:0:0 of db-7.internal"
+
+    def answer(_: Request, __: Mapping[str, JsonValue]) -> Response:
+        return Response(told, status_code=status, headers={"location": "http://db-7.internal/", "x-phrase": told})
+
+    async with answering(answer) as url:
+        server = await agent.register("raw", url=url, timeout_s=5)
+    assert server.state is McpServerState.FAILED
+    assert "root" not in (server.problem or "")
+    assert "db-7" not in (server.problem or "")
+
+
+async def test_nothing_of_an_error_in_the_protocol_is_told(agent: Agent) -> None:
+    def answer(_: Request, message: Mapping[str, JsonValue]) -> Response:
+        return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "error": {"code": 7, "message": "root:x:0:0"}})
+
+    async with answering(answer) as url:
+        server = await agent.register("raw", url=url, timeout_s=5)
+    assert server.problem == "it answers with the error 7"
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "2852039166", "[fe80::1]", "[::ffff:169.254.169.254]", "10.0.0.1"])
+async def test_a_server_at_an_address_that_is_not_allowed_is_not_called(agent: Agent, host: str) -> None:
+    server = await agent.register("raw", url=f"http://{host}/mcp", timeout_s=5)
+    assert server.state is McpServerState.FAILED
+    assert "it is not called" in (server.problem or "")
+
+
+async def test_loopback_is_closed_until_it_is_listed(bus: Bus, catalogue: AgentCatalogue, tmp_path: Path) -> None:
+    reached: list[str] = []
+
+    def answer(request: Request, message: Mapping[str, JsonValue]) -> Response:
+        reached.append(str(request.url))
+        return plain(request, message)
+
+    async with open_agent(bus, AgentSettings(data=tmp_path)), answering(answer) as url:
+        server = await Agent(bus, catalogue).register("raw", url=url)
+    assert "SKILLBUS_AGENT_PRIVATE_ADDRESSES" in (server.problem or "")
+    assert reached == []
+
+
+async def test_a_secret_goes_to_no_server_that_it_is_not_listed_for(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "canary-their-key")
+    monkeypatch.setenv("UNLISTED", "canary-unlisted")
+    reached: list[str] = []
+
+    def answer(request: Request, message: Mapping[str, JsonValue]) -> Response:
+        reached.append(str(request.headers))
+        return plain(request, message)
+
+    async with answering(answer) as url:
+        for name in ("THEIR_KEY", "UNLISTED", "PATH"):
+            server = await agent.register("raw", url=url, headers={"Authorization": f"env:{name}"})
+            assert server.state is McpServerState.FAILED
+            assert "SKILLBUS_SECRETS" in (server.problem or "")
+        started = await agent.start("friendly", env={"KEY": "env:MCP_KEY"})
+    assert "SKILLBUS_SECRETS" in (started.problem or "")
+    assert reached == []
+
+
+async def test_another_address_needs_the_headers_again(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registration replaces the one before as a whole."""
+    monkeypatch.setenv("MCP_KEY", "Bearer canary-1")
+    seen: list[str | None] = []
+
+    def answer(request: Request, message: Mapping[str, JsonValue]) -> Response:
+        seen.append(request.headers.get("authorization"))
+        return plain(request, message)
+
+    async with answering(plain) as one, answering(answer) as other:
+        await agent.register("raw", url=one, headers={"Authorization": "env:MCP_KEY"})
+        moved = await agent.register("raw", url=other)
+    assert (moved.header_names, set(seen)) == ((), {None})
+
+
+@pytest.mark.parametrize(
+    "url", ["http://0177.0.0.1/mcp", "http://[::1/mcp", "http://x:99999999/mcp", "http://xn--/mcp"]
+)
+async def test_an_address_that_nobody_can_connect_to_is_a_failed_server(agent: Agent, url: str) -> None:
+    server = await agent.register("raw", url=url, timeout_s=5)
+    assert server.state is McpServerState.FAILED
+    assert server.problem

@@ -49,7 +49,8 @@ async def provider() -> AsyncGenerator[FakeProvider]:
 @pytest.fixture
 async def embedder(bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Bus]:
     monkeypatch.setenv("ACME_KEY", "sk-canary-1234")
-    async with open_embedder(bus, embedder_in(tmp_path)):
+    settings = embedder_in(tmp_path, secrets="ACME_KEY=http://127.0.0.1", private_addresses="127.0.0.1")
+    async with open_embedder(bus, settings):
         await eventually(lambda: bus.caller.call(HEALTH, Empty()), lambda health: health.ready, wait_s=20)
         yield bus
 

@@ -12,14 +12,16 @@ import pytest
 import uvloop
 from structlog.testing import capture_logs
 
+from skillbus.common.outbound.addresses import LOOPBACK as LOOPBACK_ENTRIES
+from skillbus.common.outbound.addresses import Address, AddressRule
 from skillbus.sandbox.adapters.egress.proxy import HostNetwork, open_egress
-from skillbus.sandbox.domain.egress_policy import Address, Connection, EgressPolicy, HostPort, parse_networks
+from skillbus.sandbox.domain.egress_policy import Connection, EgressPolicy, HostPort
 
 PUBLIC, OTHER, PRIVATE = "93.184.216.34", "2606:2800:220:1::1", "10.0.0.7"
 NAME = "api.example.org"
 PLACE = HostPort(NAME, 443)
 POLICY = EgressPolicy()
-LOOPBACK = replace(POLICY, private_networks=parse_networks("127.0.0.0/8,::1/128"))
+LOOPBACK = replace(POLICY, addresses=AddressRule.parse(LOOPBACK_ENTRIES))
 
 
 @dataclass

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.common.outbound.addresses import AddressRule
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
-from skillbus.sandbox.domain.egress_policy import EgressPolicy, HostPort, parse_networks
+from skillbus.sandbox.domain.egress_policy import EgressPolicy, HostPort
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec
 
 from ...abuse.model import find_runtime
 
-POLICY = EgressPolicy(private_networks=parse_networks("127.0.0.0/8"), head_s=1.0, idle_s=2.0)
+POLICY = EgressPolicy(addresses=AddressRule.parse("127.0.0.0/8"), head_s=1.0, idle_s=2.0)
 MODULE = """
 import http.client, json, os, socket, sys, urllib.error, urllib.request
 
@@ -187,7 +188,7 @@ async def test_an_approved_name_of_a_private_address_is_refused_where_no_operato
     isolation = make_isolation()
     source = MODULE + "print(fetched(f'http://localhost:{port}/'))"
     outcome = await run(isolation, tmp_path, source, f"localhost:{site.port}", argv=(str(site.port),))
-    assert outcome.stdout.startswith(b"HTTP 403 localhost resolves to an address"), outcome
+    assert outcome.stdout.startswith(b"HTTP 403 localhost is or resolves to an address"), outcome
     assert site.heard == []
 
 

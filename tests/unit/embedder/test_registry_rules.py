@@ -24,6 +24,7 @@ from skillbus.embedder.domain.registry import rules
 from skillbus.embedder.domain.registry.errors import (
     DefaultInUseError,
     FieldNotAllowedError,
+    KeyNotGivenAgainError,
     NameTakenError,
     NotFitForDefaultError,
     ProviderInUseError,
@@ -106,6 +107,22 @@ def test_a_change_raises_the_version_and_what_is_not_said_stays() -> None:
     changed = rules.get_provider(change_provider(records, "openai", timeout_s=5.0, api_key=None), "openai")
     assert (changed.version, changed.updated_at, changed.created_at) == (2, LATER, NOW)
     assert (changed.base_url, changed.api_key, changed.timeout_s) == ("https://one.example/v1", "env:KEY", 5.0)
+
+
+@pytest.mark.parametrize("base_url", ["https://evil.example/v1", ""])
+def test_a_key_does_not_move_to_another_address_unless_it_is_given_again(base_url: str) -> None:
+    records = with_provider(Records(0), "openai", base_url="https://one.example/v1", api_key="env:KEY")
+    for unsaid in ({}, {"api_key": None}):
+        with pytest.raises(KeyNotGivenAgainError, match="api_key") as caught:
+            change_provider(records, "openai", base_url=base_url, **unsaid)
+        assert caught.value.code is ErrorCode.INVALID_REQUEST
+    for key in ("env:KEY", "env:OTHER"):
+        moved = rules.get_provider(change_provider(records, "openai", base_url=base_url, api_key=key), "openai")
+        assert (moved.base_url, moved.api_key) == (base_url or None, key)
+    without = rules.get_provider(change_provider(records, "openai", base_url=base_url, api_key=""), "openai")
+    assert (without.base_url, without.api_key) == (base_url or None, None)
+    same = change_provider(records, "openai", base_url="https://one.example/v1/", timeout_s=3)
+    assert rules.get_provider(same, "openai").api_key == "env:KEY"
 
 
 def test_a_change_to_what_is_so_already_is_none(records: Records) -> None:

@@ -8,6 +8,8 @@ import pytest
 import structlog
 
 from skillbus.common.http_server import serve_http
+from skillbus.common.outbound.addresses import AddressRule
+from skillbus.common.outbound.secret_grants import SecretGrants
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import HttpModel
@@ -70,7 +72,9 @@ def environment() -> dict[str, str]:
 @pytest.fixture
 async def providers(waits: Waits, environment: dict[str, str], tmp_path: Path) -> AsyncGenerator[ProviderClients]:
     tuning = ClientTuning(breaker_failures=3, breaker_cool_down_s=30.0, clock=waits.clock, sleep=waits.sleep)
-    async with ProviderClients(Secrets(environment, tmp_path), tuning) as opened:
+    grants = SecretGrants.parse("ACME_KEY=http://127.0.0.1")
+    secrets = Secrets(grants, environment, tmp_path)
+    async with ProviderClients(secrets, AddressRule.parse("127.0.0.1"), tuning) as opened:
         yield opened
 
 

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 
 import pytest
 
@@ -173,13 +173,11 @@ async def test_a_trickle_of_complaint_ends_with_the_timeout_too(provider: FakePr
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_not_followed_and_only_its_host_is_named(
-    provider: FakeProvider, opened: OpenModel, status: int
-) -> None:
+async def test_a_redirect_is_not_followed_and_not_told(provider: FakeProvider, opened: OpenModel, status: int) -> None:
     provider.script = [Reply(status, b"", {"location": "http://evil.example/steal?token=canary"})]
-    with pytest.raises(ModelUnavailableError, match=r"redirects to evil\.example") as caught:
+    with pytest.raises(ModelUnavailableError, match="redirects") as caught:
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
-    assert "canary" not in str(caught.value)
+    assert "evil" not in str(caught.value)
     assert len(provider.seen) == 1
 
 
@@ -188,7 +186,7 @@ async def test_a_redirect_that_leads_nowhere_is_told_briefly(
     provider: FakeProvider, opened: OpenModel, location: str
 ) -> None:
     provider.script = [Reply(302, b"", {"location": location})]
-    with pytest.raises(ModelUnavailableError, match="redirects to") as caught:
+    with pytest.raises(ModelUnavailableError, match="redirects") as caught:
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(str(caught.value)) < 300
 
@@ -255,3 +253,32 @@ async def test_a_key_that_is_wanted_and_not_registered_is_told(provider: FakePro
     provider.script = [Reply(401)]
     with pytest.raises(ModelUnavailableError, match="set its api_key"):
         await (await opened(api_key=None)).embed(TEXTS, TextRole.DOCUMENT)
+
+
+FOREIGN = "root:x:0:0 and the inner name db-7.internal"
+
+
+@pytest.mark.parametrize("status", [300, 302, 400, 401, 403, 404, 405, 408, 413, 418, 422, 429, 500, 502, 503, 599])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda status: openai_error(status, FOREIGN, code=FOREIGN, param=FOREIGN),
+        lambda status: as_json({"error": FOREIGN}, status),
+        lambda status: as_json({"detail": FOREIGN, "type": FOREIGN, "param": FOREIGN}, status),
+        lambda status: Reply(status, FOREIGN.encode(), {"location": "http://db-7.internal/", "retry-after": FOREIGN}),
+    ],
+)
+async def test_nothing_of_an_error_answer_is_told_to_callers(
+    provider: FakeProvider,
+    opened: OpenModel,
+    logged: list[MutableMapping[str, object]],
+    status: int,
+    form: Callable[[int], Reply],
+) -> None:
+    """An answer of an internal service could be read through it."""
+    provider.always = form(status)
+    with pytest.raises((ModelUnavailableError, TextsRefusedError), match=str(status)) as caught:
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
+    told = str(caught.value) + repr([line for line in logged if line["log_level"] != "debug"])
+    assert "root" not in told
+    assert "db-7" not in told

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skillbus.common.outbound.addresses import AddressRule
+from skillbus.common.outbound.secret_grants import SecretGrants
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
@@ -175,7 +177,7 @@ async def test_closing_a_model_ends_what_it_waits_for(provider: FakeProvider, op
 
 
 async def test_a_closed_set_of_providers_opens_no_model(tmp_path: Path) -> None:
-    providers = ProviderClients(Secrets({}, tmp_path))
+    providers = ProviderClients(Secrets(SecretGrants(), {}, tmp_path), AddressRule())
     await providers.close()
     with pytest.raises(ModelUnavailableError, match="shutting down"):
         await HttpModel(registered("http://127.0.0.1:9"), a_model(), providers).open()

@@ -58,7 +58,7 @@ async def test_three_tries_are_all(provider: FakeProvider, opened: OpenModel) ->
 
 async def test_a_quota_that_is_used_up_is_not_asked_for_again(provider: FakeProvider, opened: OpenModel) -> None:
     provider.always = openai_error(429, "You exceeded your current quota", code="insufficient_quota")
-    await fail(await opened(), "current quota")
+    await fail(await opened(), "insufficient_quota")
     assert len(provider.seen) == 1
 
 

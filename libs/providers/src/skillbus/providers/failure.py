@@ -1,10 +1,13 @@
-"""Classification of failed requests: the reason, the side at fault, and the benefit of a retry."""
+"""Classification of failed requests: the reason, the side at fault, and the benefit of a retry.
+
+The reason has our own words and the status: the body of an error answer is foreign, and whoever may register an address
+could read internal services through it. An excerpt is logged at debug.
+"""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -42,6 +45,8 @@ class Failure:
     status: int | None = None
     retry_after: str | None = None
     """The `Retry-After` header as received."""
+    complaint: str = field(default="", repr=False)
+    """Excerpt of the foreign answer, without the key. For the log only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,7 @@ class _Complaint:
 def classify_failure(status: int, headers: dict[str, str], body: bytes, context: RequestContext) -> Failure:
     """Classify a reply with a status other than 2xx. Header names are in lower case; `body` may be cut."""
     if 300 <= status < 400:
-        # Only the host is reported: a path or a query may hold secrets.
-        try:
-            host = urlsplit(_redact_key(headers.get("location", ""), context.key)).hostname
-        except ValueError:
-            host = None
-        place = (host or "another path")[:100]
-        reason = f"redirects to {place}, which is not followed; register the address itself"
+        reason = f"redirects ({status}), which is not followed; register the address that it redirects to"
         return Failure(reason, Blame.REQUEST, status=status)
     if status in _KEY_STATUSES:
         reason = f"does not accept the key {context.key_reference} ({status}); check what it refers to"
@@ -79,27 +78,30 @@ def classify_failure(status: int, headers: dict[str, str], body: bytes, context:
         return Failure(reason, Blame.REQUEST, status=status)
     complaint = _parse_complaint(body, context.key)
     words = " ".join("".join(char if char.isprintable() else " " for char in complaint.message).split())
-    excerpt = f": {words[:_EXCERPT_CHARS]}" if words else ""
-    if complaint.codes & _INDEPENDENT_OF_INPUT:
-        return Failure(f"refused the request, whatever its input ({status}){excerpt}", Blame.REQUEST, status=status)
+    failure = _classify_complaint(status, headers, complaint, context)
+    return replace(failure, complaint=words[:_EXCERPT_CHARS])
+
+
+def _classify_complaint(
+    status: int, headers: dict[str, str], complaint: _Complaint, context: RequestContext
+) -> Failure:
+    known = sorted(complaint.codes & _INDEPENDENT_OF_INPUT)
+    if known:
+        reason = f"refused the request, whatever its input ({status}, {known[0]})"
+        return Failure(reason, Blame.REQUEST, status=status)
     if status == 404:
-        reason = f"has no model {context.model}, or nothing at {context.path} (404){excerpt}"
+        reason = f"has no model {context.model}, or nothing at {context.path} (404)"
         return Failure(reason, Blame.REQUEST, status=status)
-    return _classify_by_status(status, headers, complaint, excerpt)
-
-
-def _classify_by_status(status: int, headers: dict[str, str], complaint: _Complaint, excerpt: str) -> Failure:
     if status in _INPUT_STATUSES and complaint.param and not complaint.param.startswith(_INPUT):
-        reason = f"refused parameter {complaint.param[:40]} ({status}){excerpt}"
-        return Failure(reason, Blame.REQUEST, status=status)
+        return Failure(f"refused a parameter other than the input ({status})", Blame.REQUEST, status=status)
     if status in _INPUT_STATUSES:
-        return Failure(f"refused the input ({status}){excerpt}", Blame.INPUT, status=status)
+        return Failure(f"refused the input ({status})", Blame.INPUT, status=status)
     # Ollama's answer if its model computes NaN for one input; other inputs of the batch pass (ollama/ollama#9639).
     if status == 500 and "unsupported value: NaN" in complaint.message:
         return Failure("computed NaN for an input (500)", Blame.INPUT, status=status)
     retryable = status >= 500 or status in _BUSY_STATUSES
     retry_after = headers.get("retry-after")
-    return Failure(f"answered {status}{excerpt}", retryable=retryable, status=status, retry_after=retry_after)
+    return Failure(f"answered {status}", retryable=retryable, status=status, retry_after=retry_after)
 
 
 def _parse_complaint(body: bytes, key: SecretStr | None) -> _Complaint:

@@ -9,6 +9,7 @@ from pathlib import Path
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
+from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool
@@ -28,7 +29,6 @@ from skillbus.common.background import run_in_background
 from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
-from skillbus.common.secrets import Secrets
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts import agent as contract
 from skillbus.contracts.agent.mcp_servers import (
@@ -52,10 +52,10 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         publisher.add_project(project)
     # A project that gets tools of a server gets the builtin ones too.
     catalogue = BusCatalogue(bus.caller, on_put=publisher.add_project)
-    secrets = Secrets(folder=settings.secrets_folder)
+    outside = OutsideAccess(settings.build_secrets(), settings.address_rule, stdio_allowed=settings.stdio_servers)
     ports = FollowerPorts(
         store=KvServers(bus),
-        open_session=partial(_open_session, secrets=secrets, stdio_allowed=settings.stdio_servers),
+        open_session=partial(_open_session, outside=outside),
         catalogue=catalogue,
         announce=partial(announce_server, bus),
         now=lambda: datetime.now(UTC),
@@ -98,9 +98,9 @@ def make_builtin_tools(caller: Caller, files: Path, *, without: Collection[str] 
 
 
 def _open_session(
-    server: RegisterMcpServer, on_change: Callable[[], None], *, secrets: Secrets, stdio_allowed: bool
+    server: RegisterMcpServer, on_change: Callable[[], None], *, outside: OutsideAccess
 ) -> AbstractAsyncContextManager[ToolSession]:
     # The MCP SDK is imported with the first session: it takes memory and a second.
     from skillbus.agent.adapters.mcp.session import open_mcp_session  # noqa: PLC0415
 
-    return open_mcp_session(server, on_change, secrets, stdio_allowed=stdio_allowed)
+    return open_mcp_session(server, on_change, outside)

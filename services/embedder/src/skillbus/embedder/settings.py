@@ -4,20 +4,20 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from skillbus.common.outbound.settings import OutboundSettings
 
 
-class EmbedderSettings(BaseSettings):
-    """Settings from `SKILLBUS_EMBEDDER_*`."""
+class EmbedderSettings(OutboundSettings):
+    """Settings from `SKILLBUS_EMBEDDER_*`, and `SKILLBUS_SECRETS`."""
 
-    model_config = SettingsConfigDict(env_prefix="SKILLBUS_EMBEDDER_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="SKILLBUS_EMBEDDER_", frozen=True, populate_by_name=True)
 
     data: Path = Path("data")
     """Folder of `embedder.db` (unless `database_url` is set) and of `models`, the local models."""
     database_url: Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)] = None
     """Database of providers and models: `sqlite:///path`, or `postgresql://user:password@host/name`."""
-    secrets_folder: Path = Path("/run/secrets")
-    """Folder of the secrets that an `api_key` of the form `file:PATH` may name."""
     model_threads: int = Field(default=1, ge=1)
     """Threads of one call of a local model. More do not help short texts."""
     slots: int = Field(default=1, ge=1)

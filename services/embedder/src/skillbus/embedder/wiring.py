@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
 from skillbus.common.runner import StartError
-from skillbus.common.secrets import Secrets
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.embedder import embedding as contract
@@ -81,7 +80,7 @@ async def open_embedder(
 
 
 async def _open_models(stack: AsyncExitStack, settings: EmbedderSettings) -> ProviderModels:
-    clients = await stack.enter_async_context(ProviderClients(Secrets(folder=settings.secrets_folder)))
+    clients = await stack.enter_async_context(ProviderClients(settings.build_secrets(), settings.address_rule))
     local = LocalSettings(settings.data / "models", threads=settings.model_threads, slots=settings.slots)
     return ProviderModels(clients, LocalModels(local))
 

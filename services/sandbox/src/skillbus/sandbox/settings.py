@@ -6,7 +6,8 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from skillbus.sandbox.domain.egress_policy import EgressPolicy, parse_networks
+from skillbus.common.outbound.addresses import AddressRule
+from skillbus.sandbox.domain.egress_policy import EgressPolicy
 from skillbus.sandbox.domain.run.limits import MIB, Limits, RunBounds, complete_limits
 
 
@@ -63,8 +64,9 @@ class SandboxSettings(BaseSettings):
     """Size limit for the packages of one skill."""
     layers_mib: int = Field(default=4096, ge=1)
     """Size limit for the packages of all skills; the least recently used are removed first."""
-    private_networks: str = ""
-    """Private networks like `10.1.2.0/24`, separated by commas, in which approved places may lie."""
+    private_addresses: str = ""
+    """Names, addresses and networks like `10.1.2.0/24`, separated by commas, that are not public and that approved
+    places may have."""
     network_mib: int = Field(default=64, ge=1)
     """Traffic limit of one run, both directions together."""
     cgroup: str = "auto"
@@ -74,16 +76,19 @@ class SandboxSettings(BaseSettings):
     engine: Literal["bubblewrap", "runsc"] = "bubblewrap"
     """Program that isolates runs. If it is missing, every run is refused; no other engine replaces it."""
 
-    @field_validator("private_networks")
+    @field_validator("private_addresses")
     @classmethod
-    def _are_networks(cls, text: str) -> str:
-        parse_networks(text)
+    def _are_addresses(cls, text: str) -> str:
+        AddressRule.parse(text)
         return text
 
     @property
     def egress(self) -> EgressPolicy:
         """Limits on the traffic of runs with a network."""
-        return EgressPolicy(parse_networks(self.private_networks), bytes_max=self.network_mib * MIB)
+        return EgressPolicy(
+            AddressRule.parse(self.private_addresses, "SKILLBUS_SANDBOX_PRIVATE_ADDRESSES"),
+            bytes_max=self.network_mib * MIB,
+        )
 
     @model_validator(mode="after")
     def _ceilings_are_above(self) -> Self:

@@ -58,7 +58,8 @@ class RegisterMcpServer(ProjectMessage):
     headers: Annotated[dict[str, SecretText], Field(max_length=50), AfterValidator(_headers)] = Field(
         default_factory=dict
     )
-    """HTTP headers of every request to `url`. Values `env:NAME` and `file:PATH` are references to secrets."""
+    """HTTP headers of every request to `url`. Values `env:NAME` and `file:PATH` are references to secrets, which the
+    operator lists in `SKILLBUS_SECRETS` with the hosts that each may be sent to."""
     command: Annotated[str, StringConstraints(min_length=1, max_length=1_000), WITHOUT_NUL] | None = None
     """Program to start as a child process."""
     args: tuple[Annotated[str, StringConstraints(max_length=4_000), WITHOUT_NUL], ...] = Field(
@@ -67,8 +68,9 @@ class RegisterMcpServer(ProjectMessage):
     env: Annotated[dict[str, SecretText], Field(max_length=100), AfterValidator(_variables)] = Field(
         default_factory=dict
     )
-    """Environment variables of the child process. Values `env:NAME` and `file:PATH` are references to secrets. The
-    process inherits only a few harmless variables of the service."""
+    """Environment variables of the child process. Values `env:NAME` and `file:PATH` are references to secrets, which
+    the operator lists in `SKILLBUS_SECRETS` for `stdio`. The process inherits only a few harmless
+    variables of the service."""
     timeout_s: float = Field(default=20.0, ge=0.5, le=300.0, allow_inf_nan=False)
     """Timeout of each reply of the server and of a whole listing of its tools, in seconds."""
 

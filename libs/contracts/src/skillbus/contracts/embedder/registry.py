@@ -55,7 +55,8 @@ class ProviderFields(Message):
     base_url: BaseUrl | None = None
     """Address of the API. Absent means the usual address of the kind; `local` and `anthropic` have none."""
     api_key: SecretReference | None = None
-    """Reference to the key: `env:NAME` for an environment variable of the embedder, or `file:PATH`."""
+    """Reference to the key: `env:NAME` for an environment variable of the embedder, or `file:PATH`. The operator lists
+    in `SKILLBUS_SECRETS` which references there are, and the hosts that each may be sent to."""
     timeout_s: float = Field(default=10.0, gt=0, le=300)
     """Timeout of one request to the provider, in seconds."""
     max_concurrency: int = Field(default=4, ge=1, le=64)
@@ -96,7 +97,10 @@ class ProviderChanges(Message):
 
 
 class UpdateProvider(ProviderChanges):
-    """Change of a provider. The fields mean the same as in `CreateProvider`."""
+    """Change of a provider. The fields mean the same as in `CreateProvider`.
+
+    A change of `base_url` must give `api_key` again, if the provider has one: the key is not sent to an address that it
+    was not given for."""
 
     name: ProviderName
 

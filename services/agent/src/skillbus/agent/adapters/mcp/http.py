@@ -3,6 +3,8 @@
 The SDK follows redirects within the origin of the address, and no others.
 """
 
+import asyncio
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
@@ -13,6 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from skillbus.agent.domain.errors import ServerFailedError
+from skillbus.common.outbound.addresses import AddressRefusedError, AddressRule
+from skillbus.common.outbound.transport import GuardedTransport
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 OnFault = Callable[[ServerFailedError], None]
@@ -26,13 +30,14 @@ _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 @asynccontextmanager
 async def open_http_streams(
-    url: str, headers: Mapping[str, str], timeout_s: float, on_fault: OnFault
+    url: str, headers: Mapping[str, str], timeout_s: float, on_fault: OnFault, addresses: AddressRule
 ) -> AsyncGenerator[Streams]:
     """Open the message streams of a server. `on_fault` receives errors that the SDK does not report."""
     # Compressed bodies are refused, because the size is counted before decompression.
     given = {**headers, "accept-encoding": "identity"}
     timeout = httpx.Timeout(timeout_s, read=_STREAM_READ_S)
-    transport = _BoundedTransport(on_fault)
+    tls = await asyncio.to_thread(httpx.create_ssl_context)
+    transport = _BoundedTransport(addresses, tls, on_fault)
     async with (
         httpx.AsyncClient(transport=transport, headers=given, timeout=timeout, trust_env=False) as client,
         streamable_http_client(url, http_client=client) as (read, write, _),
@@ -40,13 +45,16 @@ async def open_http_streams(
         yield read, write
 
 
-class _BoundedTransport(httpx.AsyncHTTPTransport):
-    def __init__(self, on_fault: OnFault) -> None:
-        super().__init__(trust_env=True)
+class _BoundedTransport(GuardedTransport):
+    def __init__(self, addresses: AddressRule, tls: ssl.SSLContext, on_fault: OnFault) -> None:
+        super().__init__(addresses, tls)
         self._on_fault = on_fault
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response = await super().handle_async_request(request)
+        try:
+            response = await super().handle_async_request(request)
+        except AddressRefusedError as error:
+            raise self._fault(f"it is not called: {error}") from None
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise self._fault("it compresses its answers although the client does not accept that")

@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Final, TypeAlias, TypeVar
 
@@ -26,10 +27,13 @@ from pydantic_core import to_json
 
 from skillbus.agent.adapters.mcp.http import Streams, open_http_streams
 from skillbus.agent.adapters.mcp.process import LastWords, open_process_streams
+from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
 from skillbus.agent.domain.ports import ServerGreeting
 from skillbus.agent.domain.tool_answer import ToolAnswer, bound_answer
-from skillbus.common.secrets import REFERENCE, Secrets, SecretUnreadableError, redact_json, redact_text
+from skillbus.common.outbound.secret_grants import STDIO
+from skillbus.common.outbound.transport import read_destination
+from skillbus.common.secrets import REFERENCE, SecretUnreadableError, redact_json, redact_text
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 
 LISTING_BYTES: Final = 64 * 1024 * 1024
@@ -81,22 +85,25 @@ class _ErrorAnswer(Exception):  # noqa: N818 - an answer, raised to leave the re
 
 @asynccontextmanager
 async def open_mcp_session(
-    server: RegisterMcpServer, on_change: Callable[[], None], secrets: Secrets, *, stdio_allowed: bool
+    server: RegisterMcpServer, on_change: Callable[[], None], outside: OutsideAccess
 ) -> AsyncGenerator["McpSession"]:
     """Implement `OpenSession` with the SDK. References to secrets are resolved when a session begins."""
     values = server.headers if server.url is not None else server.env
     try:
+        destination = STDIO if server.url is None else read_destination(httpx.URL(server.url))
         given = {
-            name: secrets.resolve_line(value) if REFERENCE.fullmatch(value) else SecretStr(value)
+            name: outside.secrets.resolve_line(value, destination) if REFERENCE.fullmatch(value) else SecretStr(value)
             for name, value in values.items()
         }
     except SecretUnreadableError as error:
         raise ServerFailedError(str(error)) from error
+    except (httpx.InvalidURL, ValueError) as error:  # the latter for host names that IDNA does not know
+        raise ServerFailedError("its url is not an address that can be connected to; register another") from error
     referenced = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
     session = McpSession(tuple(given.values()), referenced, on_change)
     plain = {name: value.get_secret_value() for name, value in given.items()}
     if server.url is None:
-        if not stdio_allowed:
+        if not outside.stdio_allowed:
             raise ServerFailedError("it has to be started, and that is not allowed here any more")
         command = (server.command or "", *server.args)
         streams = open_process_streams(command, plain, session.end, LastWords())
@@ -105,7 +112,7 @@ async def open_mcp_session(
             raise ServerFailedError(
                 f"the value of the header {invalid[0]} has characters that are not allowed in headers"
             )
-        streams = open_http_streams(server.url, plain, server.timeout_s, session.end)
+        streams = open_http_streams(server.url, plain, server.timeout_s, session.end, outside.addresses)
     async with session.hold(streams, server.timeout_s):
         yield session
 
@@ -306,21 +313,24 @@ def _describe(error: BaseException) -> str:
             # Their messages can contain a header that the server was given.
             message = f"the connection failed: {type(error).__name__}"
         case McpError():
-            message = f"it answers with the error {error.error.code}: {error.error.message[:_MESSAGE_CHARACTERS]}"
+            message = f"it answers with the error {error.error.code}"
         case ValidationError():
             message = f"its answer is not valid MCP: {error.title} with {error.error_count()} errors"
         case OSError():
             message = f"it cannot be started: {error.strerror or type(error).__name__}"
-        case RuntimeError() | ValueError():
-            message = str(error)[:_MESSAGE_CHARACTERS]
+        case RuntimeError() | ValueError():  # the SDK quotes the answer in them
+            message = "its answer is not valid MCP, or of a version that is not supported"
         case _:
             message = f"the session ended with {type(error).__name__}"
     return message
 
 
 def _describe_status(response: httpx.Response) -> str:
-    status = f"it answers HTTP {response.status_code} {response.reason_phrase}"
+    try:
+        phrase = f" {HTTPStatus(response.status_code).phrase}"  # not the server's own
+    except ValueError:
+        phrase = ""
+    status = f"it answers HTTP {response.status_code}{phrase}"
     if response.next_request is None:
         return status
-    url = str(response.next_request.url.copy_with(userinfo=b"", query=None, fragment=None))[:_MESSAGE_CHARACTERS]
-    return f"{status} and redirects to {url}, which is not followed: register that address if it is right"
+    return f"{status} and redirects, which is not followed: register the address that it redirects to, if that is right"

@@ -37,8 +37,8 @@ class HttpModel:
         self._model = model
         self._wire = wire = select_wire_format(provider.kind)
         self._clients = clients
-        self._base_url = provider.base_url or wire.base_url
-        self._url = _parse_url(provider.name, self._base_url + (model.api_path or wire.path))
+        base_url = provider.base_url or wire.base_url
+        self._url = _parse_url(provider.name, base_url + (model.api_path or wire.path))
         self._client: ProviderClient | None = None
         self._running: set[asyncio.Task[EmbeddedRows]] = set()
         self.spec: Final = build_http_spec(provider, model)
@@ -46,7 +46,7 @@ class HttpModel:
     async def open(self) -> None:
         if self._client is None:
             with _translate_errors():
-                self._client = await self._clients.acquire_client(self._provider, self._base_url)
+                self._client = await self._clients.acquire_client(self._provider)
 
     async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         if self._client is None:

@@ -6,6 +6,7 @@ RegistryError                     see `domain/errors.py`
 ├── ProviderInUseError            a provider that has models cannot be deleted
 ├── DefaultInUseError             the default model, or its provider, cannot be deleted or disabled
 ├── NotFitForDefaultError         this model cannot be the default
+├── KeyNotGivenAgainError         an address cannot change without its key being named again
 ├── FieldNotAllowedError          this kind of provider has no use for the field
 ├── RegistryFullError             one list of the registry cannot hold more
 ├── RegistryConflictError         other changes came first, again and again
@@ -52,6 +53,16 @@ class DefaultInUseError(RegistryError):
 class NotFitForDefaultError(RegistryError):
     def __init__(self, model: str, reason: str) -> None:
         super().__init__(f"{model!r} cannot be the default: {reason}")
+
+
+class KeyNotGivenAgainError(RegistryError):
+    code = ErrorCode.INVALID_REQUEST
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the key of provider {name!r} is for its present address: to change `base_url`, give `api_key` again in "
+            "the same request, or an empty text for none"
+        )
 
 
 class FieldNotAllowedError(RegistryError):

@@ -27,6 +27,7 @@ from skillbus.embedder.domain.errors import ModelUnknownError
 from skillbus.embedder.domain.registry.errors import (
     DefaultInUseError,
     FieldNotAllowedError,
+    KeyNotGivenAgainError,
     NameTakenError,
     NotFitForDefaultError,
     ProviderInUseError,
@@ -86,6 +87,8 @@ def update_provider(records: Records, request: UpdateProvider, now: datetime) ->
     if changed == old:
         return records
     _check_provider(changed)
+    if changed.base_url != old.base_url and changed.api_key is not None and request.api_key is None:
+        raise KeyNotGivenAgainError(old.name)
     default = _find_default(records)
     if not changed.enabled and default is not None and default.provider == old.name:
         raise DefaultInUseError(f"provider {old.name!r} has the default model {default.name!r}")

@@ -9,25 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Address, ip_address
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from skillbus.common.background import finish_within
+from skillbus.common.outbound.addresses import Address, AddressRefusedError, read_address
 from skillbus.sandbox.adapters.egress.head import END, EgressRequest, parse_head, refuse_malformed
 from skillbus.sandbox.adapters.egress.tunnel import EgressBudget, Tunnel
 from skillbus.sandbox.adapters.host import wait_readable
 from skillbus.sandbox.domain.egress_policy import (
-    Address,
     Connection,
     EgressPolicy,
     EgressVerdict,
     HostPort,
     OutsideNetwork,
-    is_own_machine,
-    is_reachable,
 )
 from skillbus.sandbox.domain.errors import EgressRefused
 
@@ -52,7 +50,7 @@ class HostNetwork:
     async def resolve_host(self, host: str) -> Sequence[Address]:
         ask = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+        return list(dict.fromkeys(read_address(entry[4]) for entry in found))
 
     async def connect(self, address: Address, port: int, head_bytes: int) -> Connection:
         family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
@@ -254,18 +252,22 @@ class _Gate:
             raise EgressRefused(EgressVerdict.UNRESOLVED, 502, f"{place.host} does not resolve") from error
         if not addresses:
             raise EgressRefused(EgressVerdict.UNRESOLVED, 502, f"{place.host} has no address")
-        if not all(is_reachable(address, self._policy.private_networks) for address in addresses):
-            reason = f"{place.host} resolves to an address that is neither public nor in an opened network"
-            raise EgressRefused(EgressVerdict.ADDRESS_REFUSED, 403, reason)
+        try:
+            self._policy.addresses.check_host(place.host, addresses)
+        except AddressRefusedError as error:
+            raise EgressRefused(EgressVerdict.ADDRESS_REFUSED, 403, str(error)) from None
         return addresses
 
     async def _connect(self, addresses: list[Address], place: HostPort) -> tuple[Address, Connection]:
         for address in addresses:
             with suppress(OSError):
                 beyond = await self._outside.connect(address, place.port, self._policy.head_bytes)
-                if is_own_machine(address, beyond[1].get_extra_info("sockname")[0], self._policy.private_networks):
+                own = beyond[1].get_extra_info("sockname")[0]
+                try:
+                    self._policy.addresses.check_local_end(place.host, address, own)
+                except AddressRefusedError as error:
                     beyond[1].transport.abort()
-                    raise EgressRefused(EgressVerdict.ADDRESS_REFUSED, 403, f"{place.host} resolves to this machine")
+                    raise EgressRefused(EgressVerdict.ADDRESS_REFUSED, 403, str(error)) from None
                 return address, beyond
         raise EgressRefused(EgressVerdict.UNREACHABLE, 502, f"{place} refuses connections or cannot be reached")
 

@@ -79,6 +79,7 @@ async def update_provider(
     enabled: Enabled = None,
 ) -> None:
     """Change a provider. Options that are not given stay as they are; an empty text clears, as in --api-key "".
+    A new --base-url of a provider with a key needs --api-key in the same call.
 
     The change applies from the next request on.
     """

@@ -2,7 +2,7 @@
 
 Callers register providers and MCP servers, and skills request places. Whoever owns a name controls its addresses, so
 every resolved address is judged, and a judged address is the one that is connected to. One refused address refuses the
-whole answer of a name: a name that is both public and private is no accident.
+whole answer of a name: a name that is both public and private is no accident (ADR 0025).
 """
 
 from collections.abc import Iterable

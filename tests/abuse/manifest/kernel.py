@@ -103,8 +103,12 @@ ABUSES: Final = (
     Abuse(
         "kernel_host_facts.py",
         "kernel_host_facts.py",
-        "/proc tells neither how the host was booted nor of its disks, keys and interrupts",
-        Weakening("without the masks of /proc", ("read /proc/cmdline", "read /proc/interrupts"), (proc_unmasked,)),
+        "/proc tells neither how the host was booted, nor which boot it is, nor what its disks do",
+        Weakening(
+            "without the masks of /proc",
+            ("read /proc/cmdline", "read /proc/diskstats", "read /proc/sys/kernel/random/boot_id"),
+            (proc_unmasked,),
+        ),
     ),
     Abuse(
         "kernel_cgroups.sh",

@@ -20,6 +20,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.pool import PROJECTS_MAX
 from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
@@ -109,6 +110,59 @@ async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(run: 
     assert {(outcome.status, outcome.stdout) for outcome in outcomes} == {(RunStatus.OK, outcomes[0].stdout)}
 
 
+@pytest.mark.parametrize("warm", [0, 1])
+async def test_runs_of_different_projects_share_no_address_layout(
+    warm: int, make_isolation: Make, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text(LAYOUT)
+    found = dict[str, set[bytes]]()
+    async with make_isolation(warm=warm, forks=1000, levels=(IsolationLevel.FULL,)) as isolation:
+        for project in ("default", "other") * 3:
+            if warm and found.keys() >= {project}:
+
+                async def settled() -> int:
+                    return isolation.missing
+
+                await eventually(settled, lambda missing: missing == 0)
+            spec = RunSpec(tmp_path, "main.py", Runtime.PYTHON, project=project)
+            found.setdefault(project, set()).add((await isolation.run(spec)).stdout)
+    assert [len(layouts) for layouts in found.values()] == [1, 1]
+    assert found["default"] != found["other"]
+
+
+@pytest.mark.serial
+async def test_fork_servers_and_warm_sandboxes_are_those_of_the_last_projects_only(
+    make_isolation: Make, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text("print('there')")
+    before = set(servers())
+    async with make_isolation(warm=1, levels=(IsolationLevel.FULL,)) as isolation:
+        for number in (*range(PROJECTS_MAX + 3), 0):
+            spec = RunSpec(tmp_path, "main.py", Runtime.PYTHON, project=f"project-{number}")
+            assert (await isolation.run(spec)).stdout == b"there\n"
+        await isolation.wait_until_clean()
+
+        async def count() -> tuple[int, int]:
+            return len([pid for pid in set(servers()) - before if facts(pid)["State"][0] != "Z"]), isolation.waiting
+
+        assert await eventually(count, lambda found: found == (PROJECTS_MAX, PROJECTS_MAX)) == (
+            PROJECTS_MAX,
+            PROJECTS_MAX,
+        )
+    assert set(servers()) == before
+
+
+async def test_no_project_is_given_up_while_it_runs_skills(make_isolation: Make, tmp_path: Path) -> None:
+    tmp_path.joinpath("main.py").write_text("import time; time.sleep(1); print('there')")
+    async with make_isolation(warm=1, levels=(IsolationLevel.FULL,)) as isolation:
+        await isolation.probe()
+        specs = [
+            RunSpec(tmp_path, "main.py", Runtime.PYTHON, project=f"p{number}") for number in range(PROJECTS_MAX + 2)
+        ]
+        outcomes = await asyncio.gather(*(isolation.run(spec) for spec in specs))
+    assert {outcome.stdout for outcome in outcomes} == {b"there\n"}
+
+
 @pytest.mark.serial
 async def test_a_fork_server_that_ended_is_started_again_and_a_run_of_it_goes_on(
     make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
@@ -171,8 +225,7 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
     """Nobody hears what it says but the first time, and a socket that nobody reads is full after some hundred words."""
     async with make_isolation(forks=1, start_s=60.0) as isolation:
         await isolation.probe()
-        server = isolation._starter._server
-        assert server is not None
+        server = isolation._starter._servers["default"]
         nothing = os.open("/dev/null", os.O_RDWR)
         for _ in range(400):
             ends = socket.socketpair()  # a sandbox whose process 1 has ended
@@ -183,7 +236,7 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
         os.close(nothing)
         async with asyncio.timeout(60):
             assert (await isolation.probe()).level
-            ready = await isolation._starter.start_sandbox(IsolationLevel.FULL, Limits())
+            ready = await isolation._starter.start_sandbox(IsolationLevel.FULL, Limits(), "default")
         await ready.end()
 
 

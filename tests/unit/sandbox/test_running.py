@@ -119,6 +119,16 @@ async def test_a_run_has_what_is_left_of_its_caller_s_time() -> None:
     assert 4 < isolation.specs[0].limits.wall_s <= 5
 
 
+async def test_a_run_is_one_of_the_project_that_asked_for_it() -> None:
+    isolation = FakeIsolation()
+    isolation.let_go.set()
+    runner, until = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1), asyncio.get_running_loop().time() + 10
+    for project in ("ours", "theirs"):
+        request = RunSkill(name="a", project=project)
+        await runner.run(request, await runner.plan_run(request, until), {}, until)
+    assert [spec.project for spec in isolation.specs] == ["ours", "theirs"]
+
+
 async def test_a_run_that_is_cancelled_while_it_waits_is_never_begun() -> None:
     isolation, control = FakeIsolation(), RunControl()
     runner = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1)

@@ -21,7 +21,7 @@ class SandboxSettings(BaseSettings):
     slots: int = Field(default=2, ge=1)
     """Concurrent runs."""
     warm: int = Field(default=2, ge=0, le=64)
-    """Warm sandboxes, started before they are needed; about 6 MB each."""
+    """Warm sandboxes of each of the four projects that ran skills last; about 5 MB each."""
     forks: int = Field(default=32, ge=1, le=10_000)
     """Most runs that are forked from one interpreter and share its address layout; 1 gives each run its own
     interpreter, which costs processor time.

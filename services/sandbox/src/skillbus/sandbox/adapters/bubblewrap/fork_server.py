@@ -84,8 +84,12 @@ class ForkServer:
         """Return True if it accepts requests: it has not ended and was not given up."""
         return self._channel.fileno() >= 0 and self._process.poll() is None
 
+    def has_ended(self) -> bool:
+        """Return True if the process has ended."""
+        return self._process.poll() is not None
+
     def give_up(self) -> None:
-        """Send no more requests to a server that hangs. It ends once it has handled those it has."""
+        """Send no more requests. The server ends after those that it has, and after its forks."""
         self._channel.close()
 
     async def fork_agent(self, entry: AgentEntry, descriptors: Sequence[int]) -> None:

@@ -13,9 +13,10 @@ from typing import Final, Self
 import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
-from skillbus.sandbox.adapters.bubblewrap.pool import WarmPool
+from skillbus.sandbox.adapters.bubblewrap.pool import ProjectPools, WarmPool
 from skillbus.sandbox.adapters.bubblewrap.probe import LevelProbe
 from skillbus.sandbox.adapters.bubblewrap.process import SandboxProcess
 from skillbus.sandbox.adapters.bubblewrap.profile import Warm
@@ -39,11 +40,9 @@ from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunControl, RunOutcome, RunSpec
 
 USER: Final = 64001
-"""User id of the runs when the service is root. It belongs to no account."""
+"""User id of the runs of every root service. It should belong to no account."""
 FORKS: Final = 32
 """Runs that share one interpreter and its address layout. Starting one costs as much CPU time as a script."""
-_NODE_IDLE_S: Final = 300.0
-"""A waiting Node holds four times the memory of a Python, so it is kept only while Node is used."""
 _DELAY_S: Final = 0.005
 """Pause before a cleanup, so that the reply goes out first unless the machine is busy."""
 _PENDING_MAX: Final = 32
@@ -97,30 +96,28 @@ class BubblewrapIsolation:
         )
         probe = LevelProbe(levels, run_user, metering, partial(self._run, control=RunControl()))
         self._probe = CachedProbe(lambda: probe.find_level(self._starter.host), refused_for_s)
-        usual = WarmPool(partial(self._start_warm, Warm.USUAL), warm)
-        node = WarmPool(partial(self._start_warm, Warm.NODE), min(warm, 1), _NODE_IDLE_S)
-        self._pools = {Runtime.PYTHON: usual, Runtime.BASH: usual, Runtime.NODE: node}
         self._cleanup = RunCleanup()
+        self._pools = ProjectPools(self._start_warm, warm, self._starter.retire_server, self._cleanup.schedule)
 
     async def probe(self) -> IsolationReport:
         report = await self._probe.get_report()
-        self._pools[Runtime.PYTHON].open()
+        self._pools.open_first(DEFAULT_PROJECT)
         return report
 
     @property
     def waiting(self) -> int:
         """Number of warm sandboxes that are ready."""
-        return sum(map(len, set(self._pools.values())))
+        return sum(map(len, self._pools.list_pools()))
 
     @property
     def missing(self) -> int:
         """Number of warm sandboxes that still have to start."""
-        return sum(pool.missing for pool in set(self._pools.values()))
+        return sum(pool.missing for pool in self._pools.list_pools())
 
     @property
     def waiting_pids(self) -> frozenset[int]:
         """Processes of the warm sandboxes, in the host's numbering."""
-        return frozenset(list_process_tree(pid for pool in self._pools.values() for pid in pool.pids))
+        return frozenset(list_process_tree(pid for pool in self._pools.list_pools() for pid in pool.pids))
 
     async def wait_until_clean(self) -> None:
         """Wait until everything of the runs that have returned is cleaned up."""
@@ -131,8 +128,7 @@ class BubblewrapIsolation:
 
     async def __aexit__(self, *_: object) -> None:
         await self.wait_until_clean()
-        for pool in set(self._pools.values()):
-            await pool.close()
+        await self._pools.close()
         self._starter.close()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
@@ -147,12 +143,12 @@ class BubblewrapIsolation:
         job = encode_job(spec, str(self._starter.host.get_interpreter(spec.runtime)))
         await self._cleanup.wait_for_room()
         behind = AsyncExitStack()
-        pool = self._pools[spec.runtime]
+        pool = self._pools.get_pool(spec.project, spec.runtime)
         pool.begin_run()
         behind.callback(pool.end_run)
         try:
             async with AsyncExitStack() as egress:
-                ready = await self._get_sandbox(spec, level, egress)
+                ready = await self._get_sandbox(pool, spec, level, egress)
                 behind.push_async_callback(ready.end)
                 async with AsyncExitStack() as ends:
                     (control.ends or ends).push_async_callback(ready.sandbox.end)
@@ -165,20 +161,23 @@ class BubblewrapIsolation:
         finally:
             self._cleanup.schedule(behind.aclose)
 
-    async def _get_sandbox(self, spec: RunSpec, level: IsolationLevel, egress: AsyncExitStack) -> ReadySandbox:
+    async def _get_sandbox(
+        self, pool: WarmPool, spec: RunSpec, level: IsolationLevel, egress: AsyncExitStack
+    ) -> ReadySandbox:
         """Return a warm sandbox if one fits the run, else start one. During the probe there are no warm ones."""
         fits = spec.limits.sizes == Limits().sizes and spec.layer is None and not spec.network
         fits = fits and self._probe.report is not None
         if fits and not (spec.runtime is Runtime.NODE and len(spec.stdin) > NODE_STDIN_MAX):
-            pool = self._pools[spec.runtime]
             pool.open()
             if ready := await pool.take_sandbox():
                 return ready
         opening = partial(self._open_egress, spec.network, egress) if spec.network else None
-        return await self._starter.start_sandbox(level, spec.limits, layer=spec.layer, open_egress=opening)
+        return await self._starter.start_sandbox(
+            level, spec.limits, spec.project, layer=spec.layer, open_egress=opening
+        )
 
-    async def _start_warm(self, warm: Warm) -> ReadySandbox:
-        return await self._starter.start_sandbox((await self.probe()).level, Limits(), warm=warm)
+    async def _start_warm(self, project: str, warm: Warm) -> ReadySandbox:
+        return await self._starter.start_sandbox((await self.probe()).level, Limits(), project, warm=warm)
 
     async def _open_egress(self, network: tuple[HostPort, ...], stack: AsyncExitStack, folder: RunFolder) -> Path:
         """Open the egress proxy of a run, until the run is over, and return its socket."""

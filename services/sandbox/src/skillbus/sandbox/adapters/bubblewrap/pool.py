@@ -9,15 +9,22 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from typing import Final
 
 import structlog
 
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.sandbox.adapters.bubblewrap.profile import Warm
 from skillbus.sandbox.adapters.bubblewrap.starter import ReadySandbox
 from skillbus.sandbox.domain.errors import SandboxError
 
 _RETRY_S: Final = 5.0
 """Pause after a sandbox did not start."""
+_NODE_IDLE_S: Final = 300.0
+"""A waiting Node holds four times the memory of a Python, so it is kept only while Node is used."""
+PROJECTS_MAX: Final = 4
+"""Projects with warm sandboxes and a fork server. More are kept only while that many have runs at once."""
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +44,11 @@ class WarmPool:
 
     def __len__(self) -> int:
         return len(self._ready)
+
+    @property
+    def is_in_use(self) -> bool:
+        """True while runs are going on that take sandboxes from it."""
+        return self._running > 0
 
     @property
     def missing(self) -> int:
@@ -107,3 +119,58 @@ class WarmPool:
             return self._running > 0
         self._wanted.clear()
         return True
+
+
+class ProjectPools:
+    """Warm pools of the projects that ran skills last. Sandboxes of different projects come from different pools."""
+
+    def __init__(
+        self,
+        start: Callable[[str, Warm], Awaitable[ReadySandbox]],
+        size: int,
+        retire: Callable[[str], None],
+        schedule: Callable[[Callable[[], Awaitable[None]]], None],
+    ) -> None:
+        """`retire` releases what else a project holds; `schedule` runs the end of a project's pools soon."""
+        self._start = start
+        self._size = size
+        self._retire = retire
+        self._schedule = schedule
+        self._pools: dict[str, dict[Warm, WarmPool]] = {}
+        """By project, least recently used first."""
+
+    def get_pool(self, project: str, runtime: Runtime) -> WarmPool:
+        """Return the pool for a run, which counts as a use of the project."""
+        pools = self._pools.pop(project, None)
+        if pools is None:
+            usual = WarmPool(partial(self._start, project, Warm.USUAL), self._size)
+            node = WarmPool(partial(self._start, project, Warm.NODE), min(self._size, 1), _NODE_IDLE_S)
+            pools = {Warm.USUAL: usual, Warm.NODE: node}
+        self._pools[project] = pools
+        unused = [other for other in self._pools if other != project and not self._is_in_use(other)]
+        for other in unused[: max(len(self._pools) - PROJECTS_MAX, 0)]:
+            self._schedule(partial(self._end, other, self._pools.pop(other)))
+        return pools[Warm.NODE if runtime is Runtime.NODE else Warm.USUAL]
+
+    def open_first(self, project: str) -> None:
+        """Open the usual pool of `project`, unless another project has run a skill."""
+        if self._pools.keys() <= {project}:
+            self.get_pool(project, Runtime.PYTHON).open()
+
+    def list_pools(self) -> list[WarmPool]:
+        """Return the pools of all projects."""
+        return [pool for pools in self._pools.values() for pool in pools.values()]
+
+    async def close(self) -> None:
+        """End all warm sandboxes."""
+        for pool in self.list_pools():
+            await pool.close()
+
+    def _is_in_use(self, project: str) -> bool:
+        return any(pool.is_in_use for pool in self._pools[project].values())
+
+    async def _end(self, project: str, pools: dict[Warm, WarmPool]) -> None:
+        for pool in pools.values():
+            await pool.close()
+        if project not in self._pools:  # it may have come back meanwhile
+            self._retire(project)

@@ -96,7 +96,8 @@ class SandboxStarter:
         self._metering = metering
         self._start_s = start_s
         self._forks = forks
-        self._server: ForkServer | None = None
+        self._servers: dict[str, ForkServer] = {}
+        """Fork servers by project."""
         self._ended_servers: list[ForkServer] = []
         self._init = b""
         self._folder: Path | None = None
@@ -117,12 +118,13 @@ class SandboxStarter:
         self,
         level: IsolationLevel,
         limits: Limits,
+        project: str,
         *,
         layer: Path | None = None,
         warm: Warm | None = None,
         open_egress: OpenEgress | None = None,
     ) -> ReadySandbox:
-        """Start a sandbox with an agent that waits for a job. On failure no process is left.
+        """Start a sandbox for a run of `project`, with an agent that waits for a job. On failure no process is left.
 
         `layer` holds the packages to show; without `open_egress` there is no network.
 
@@ -130,7 +132,7 @@ class SandboxStarter:
             SandboxBroken: The sandbox did not start.
             SandboxUnavailable: The interpreter of the agent does not start.
         """
-        server = await self._open_server()
+        server = await self._open_server(project)
         async with AsyncExitStack() as resources:
             folder = RunFolder.create(self.user, self._folder)
             resources.push_async_callback(run_in_thread, folder.remove)
@@ -215,14 +217,15 @@ class SandboxStarter:
             reason = printed.decode(errors="replace").strip() or f"it ended without an error message ({error!r})"
             raise SandboxBroken(f"the sandbox did not start: {reason}") from error
 
-    async def _open_server(self) -> ForkServer:
+    async def _open_server(self, project: str) -> ForkServer:
         async with self._readying:
-            if self._server is not None and self._server.is_running():
-                return self._server
-            if self._server is not None:
-                log.warning("fork_server_ended", said=self._server.read_errors())
-                self._ended_servers.append(self._server)  # its forks go on, and it reaps them
-                self._server = None
+            self._reap_servers()
+            server = self._servers.get(project)
+            if server is not None and server.is_running():
+                return server
+            if server is not None:
+                log.warning("fork_server_ended", said=server.read_errors())
+                self.retire_server(project)
             self._folder = find_shared_folder()
             self._init = assemble_first_process(self.host.architecture)
             plan = ForkPlan(
@@ -232,16 +235,26 @@ class SandboxStarter:
                 filters=(self._filter(network=False), self._filter(network=True)),
                 forks=self._forks,
             )
-            self._server = await ForkServer.open(plan, self._start_s)
-            return self._server
+            server = self._servers[project] = await ForkServer.open(plan, self._start_s)
+            return server
+
+    def retire_server(self, project: str) -> None:
+        """Let the fork server of a project end, if it has one: its forks go on, and it ends after them."""
+        if server := self._servers.pop(project, None):
+            server.give_up()
+            self._ended_servers.append(server)
+
+    def _reap_servers(self) -> None:
+        for server in [server for server in self._ended_servers if server.has_ended()]:
+            self._ended_servers.remove(server)
+            server.close()
 
     def close(self) -> None:
         """End the fork servers. No sandbox may be running any more."""
-        servers = (*self._ended_servers, self._server)
-        self._ended_servers, self._server = [], None
+        servers = (*self._ended_servers, *self._servers.values())
+        self._ended_servers, self._servers = [], {}
         for server in servers:
-            if server is not None:
-                server.close()
+            server.close()
 
     def _filter(self, *, network: bool) -> bytes:
         if network not in self._filters:

@@ -122,6 +122,7 @@ class SkillRunner:
                 stdin=order.stdin,
                 files=files,
                 network=tuple(map(HostPort.parse, order.skill.network_approved)),
+                project=request.project,
                 layer=layer,
                 limits=replace(order.limits, wall_s=min(order.limits.wall_s, _left_s(until))),
             )

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.egress_policy import HostPort
@@ -56,6 +57,8 @@ class RunSpec:
     limits: Limits = field(default_factory=Limits)
     network: tuple[HostPort, ...] = ()
     """Places that the run can reach, only by HTTP through the proxy in its environment."""
+    project: str = DEFAULT_PROJECT
+    """Runs of different projects do not share an interpreter's address layout."""
     layer: Path | None = None
     """Host folder with the packages that the script needs; read-only in the sandbox."""
 

@@ -146,7 +146,7 @@ async def far_away(bus: Bus) -> dict[str, float]:
 async def measure(rounds: int) -> dict[str, object]:
     async with AsyncExitStack() as stack:
         bus, data = await stack.enter_async_context(open_bench_bus())
-        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data, private_addresses="127.0.0.1")))
         await embed(bus, "first")
         return {
             "one_caller": await one_caller(bus, rounds),

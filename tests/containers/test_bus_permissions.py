@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.connection import Bus, BusSettings, confirm_subscriptions, open_bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import SUBJECT_HEADER, subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
@@ -258,7 +258,7 @@ async def test_a_service_answers_what_it_is_asked_once(url: str) -> None:
             await embedder.client.publish(message.reply, b"2")
 
         await embedder.client.subscribe("skillbus.v1.embedder.embed_texts", queue="embedder", cb=answer)
-        await embedder.client.flush()
+        await confirm_subscriptions(embedder.client)
         reply = await gateway.client.request("skillbus.v1.embedder.embed_texts", b"x", timeout=5)
         await eventually(lambda: asyncio.sleep(0, embedder.refused), bool)
 

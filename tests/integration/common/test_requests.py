@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus import headers as h
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.connection import Bus, BusSettings, confirm_subscriptions, open_bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -60,6 +60,31 @@ async def code_of(call: Awaitable[object]) -> ErrorCode:
 async def test_a_request_is_answered(bus: Bus) -> None:
     async with parrot(bus):
         assert await bus.caller.call(SAY, Say(text="你好")) == Said(text="你好")
+
+
+async def test_a_service_has_started_when_the_server_knows_its_endpoints(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that comes right then would find nobody: nats-py writes a PING ahead of what waits to be written."""
+    written = list[bytes]()
+    transport = bus.client._transport
+    assert transport is not None
+    write, write_lines = transport.write, transport.writelines
+
+    def record(payload: bytes) -> None:
+        written.append(payload)
+        write(payload)
+
+    def record_lines(payload: list[bytes]) -> None:
+        written.extend(payload)
+        write_lines(payload)
+
+    monkeypatch.setattr(transport, "write", record)
+    monkeypatch.setattr(transport, "writelines", record_lines)
+    async with parrot(bus):
+        verbs = [line.split(maxsplit=1)[0] for line in written]
+    assert verbs.count(b"SUB") > 1
+    assert verbs[-1] == b"PING"
 
 
 async def test_nobody_there_is_said_at_once(bus: Bus) -> None:
@@ -231,7 +256,7 @@ async def test_a_drained_service_answers_what_it_took_and_takes_no_more(bus: Bus
         taken = asyncio.create_task(bus.caller.call(SAY, Say(text="taken")))
         await started.wait()
         draining = asyncio.create_task(responder.drain())
-        await service_bus.client.flush()
+        await confirm_subscriptions(service_bus.client)
         go_on.set()
         await draining
         assert (await taken).text == "taken"

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
 from pydantic import JsonValue, SecretStr
 
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.connection import Bus, BusSettings, confirm_subscriptions, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
@@ -104,7 +104,7 @@ async def killed(bus: Bus, process: Program, kill: Kill | None) -> AsyncGenerato
             asyncio.get_running_loop().call_later(kill.delay_s, process.kill)
 
     subscription = await bus.client.subscribe(f"$KV.{CATALOGUE.name}.*.tool.*", cb=on_write)
-    await bus.client.flush()
+    await confirm_subscriptions(bus.client)
     try:
         yield
     finally:

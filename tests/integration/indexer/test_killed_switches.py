@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nats.aio.msg import Msg
 
-from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.connection import Bus, confirm_subscriptions
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexState, SwitchPhase
@@ -53,7 +53,7 @@ async def killed_in(bus: Bus, process: Program, phase: SwitchPhase) -> AsyncGene
             killed.set()
 
     subscription = await bus.client.subscribe(f"$KV.{SWITCHES.name}.>", cb=on_record)
-    await bus.client.flush()
+    await confirm_subscriptions(bus.client)
     try:
         yield killed
     finally:

@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 from qdrant_client import models
 
 from skillbus.common.bus.codec import decode
-from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.connection import Bus, confirm_subscriptions
 from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
@@ -131,7 +131,7 @@ async def learner(world: KnowledgeWorld) -> AsyncGenerator[None]:
 async def listening(world: KnowledgeWorld) -> AsyncGenerator[None]:
     """What is told of uses is heard."""
     subscription = await world.bus.client.subscribe(KNOWLEDGE_USED.pattern, cb=world.hear)
-    await world.bus.client.flush()
+    await confirm_subscriptions(world.bus.client)
     try:
         yield
     finally:

@@ -108,3 +108,13 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
                 await client.drain()
             elif not client.is_closed:
                 await client.close()
+
+
+async def confirm_subscriptions(client: Client) -> None:
+    """Wait until the server knows all subscriptions made so far.
+
+    nats-py sends the PING of a flush ahead of commands that it has not written yet. They are written by the time of the
+    PONG, so a second PING comes after them.
+    """
+    await client.flush()
+    await client.flush()

@@ -21,6 +21,7 @@ from nats.micro.service import EndpointConfig, Service, ServiceConfig
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.caller import LocalEndpoints
 from skillbus.common.bus.codec import decode, encode
+from skillbus.common.bus.connection import confirm_subscriptions
 from skillbus.common.bus.metrics import BusMetrics
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -239,7 +240,7 @@ class Responder:
             self._local_endpoints[route.endpoint.subject] = endpoint
             self._added.append((route.endpoint.subject, endpoint))
             self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make a serial endpoint
-        await self._client.flush()
+        await confirm_subscriptions(self._client)
 
     async def drain(self) -> None:
         """Stop accepting requests, and answer the accepted ones."""

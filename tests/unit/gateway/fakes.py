@@ -16,13 +16,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
-from skillbus.gateway.adapters.strict_json import StrictJsonRoute
-from skillbus.gateway.domain.access import make_access
+from skillbus.gateway.adapters.guarded_route import GuardedRoute
+from skillbus.gateway.adapters.project_caller import ProjectCaller
+from skillbus.gateway.domain.access.api_key import make_key
+from skillbus.gateway.domain.access.authenticator import Authenticator
+from skillbus.gateway.domain.access.key_registry import KeyRegistry
+from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.startup import hash_owner_key
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
@@ -158,6 +164,32 @@ class FakeObjects:
 
 
 @dataclass
+class FakeKeys:
+    """API keys that are stored in the ring of one gateway."""
+
+    ring: KeyRing
+    records: dict[str, ApiKeyRecord] = field(default_factory=dict)
+    uses: dict[str, datetime] = field(default_factory=dict)
+
+    async def list_records(self) -> tuple[ApiKeyRecord, ...]:
+        return tuple(self.records.values())
+
+    async def list_uses(self) -> dict[str, datetime]:
+        return self.uses
+
+    async def add_record(self, record: ApiKeyRecord) -> None:
+        self.records[record.id] = record
+        self.ring.put(record)
+
+    async def revoke_record(self, key_id: str, revoked_at: datetime) -> ApiKeyRecord | None:
+        if key_id not in self.records:
+            return None
+        self.records[key_id] = self.records[key_id].model_copy(update={"revoked_at": revoked_at})
+        self.ring.put(self.records[key_id])
+        return self.records[key_id]
+
+
+@dataclass
 class FakeConnection:
     is_connected: bool = True
 
@@ -178,7 +210,7 @@ _CURRENT: ContextVar["World"] = ContextVar("world")
 @cache
 def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     """Build an app that takes its fakes from the current world. Hundreds of tests need it, and building takes .15 s."""
-    caller = _OfCurrentWorld("caller")
+    caller = ProjectCaller(_OfCurrentWorld("caller"))
     files, patience_s = _OfCurrentWorld("packages"), settings.upload_patience_s
     registry = CollectorRegistry()
     parts = GatewayParts(
@@ -192,14 +224,21 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
         ),
         ToolImporter(caller, patience_s=patience_s),
         KnowledgeImporter(caller, patience_s=patience_s),
+        KeyRegistry(_OfCurrentWorld("key_store")),
         SystemRoutes(
             Readiness(caller, _OfCurrentWorld("connection"), timeout_s=settings.health_timeout_s),
             SystemAuditor(caller),
             registry,
         ),
     )
-    router = build_router(parts, StrictJsonRoute)
-    return build_app(router, TAGS, settings, make_access(key), HttpMetrics(registry))
+    router = build_router(parts, GuardedRoute)
+    ring = _OfCurrentWorld("key_ring")
+
+    def note_use(key_id: str) -> None:
+        _CURRENT.get().used_keys.append(key_id)
+
+    authenticator = Authenticator(hash_owner_key(key), ring, note_use)
+    return build_app(router, TAGS, settings, authenticator, HttpMetrics(registry))
 
 
 @dataclass
@@ -213,6 +252,32 @@ class World:
     run_files: FakeObjects = field(default_factory=FakeObjects)
     feed: FakeFeed = field(default_factory=FakeFeed)
     connection: FakeConnection = field(default_factory=FakeConnection)
+    key_ring: KeyRing = field(default_factory=KeyRing)
+    used_keys: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.key_store = FakeKeys(self.key_ring)
+        self.key_ring.replace_all((), frozenset())
+
+    def add_key(
+        self, role: Role, *projects: str, expires_at: datetime | None = None, revoked_at: datetime | None = None
+    ) -> str:
+        """Store a key, and return its text."""
+        text = make_key()
+        record = ApiKeyRecord(
+            id=text.id,
+            label="a test",
+            role=role,
+            projects=projects,
+            created_at=datetime.now(UTC),
+            created_by="owner",
+            expires_at=expires_at,
+            revoked_at=revoked_at,
+            secret_sha256=text.hash_secret(),
+        )
+        self.key_store.records[text.id] = record
+        self.key_ring.put(record)
+        return text.reveal()
 
     def app(self) -> ASGIApp:
         shared = build_shared_app(self.settings, self.key)
@@ -224,8 +289,10 @@ class World:
         return handle
 
     @asynccontextmanager
-    async def client(self) -> AsyncGenerator[httpx.AsyncClient]:
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+    async def client(self, key: str | None = None) -> AsyncGenerator[httpx.AsyncClient]:
+        """Open a client that sends a key, by default the owner's if there is one."""
+        key = key or self.key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         transport = httpx.ASGITransport(self.app())
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", headers=headers) as client:
             yield client

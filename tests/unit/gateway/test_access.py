@@ -1,23 +1,24 @@
 import pytest
 
 from skillbus.contracts.errors import RequestError
-from skillbus.gateway.domain.access import (
+from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
+from skillbus.gateway.domain.access.startup import (
     OwnerKeyInvalidError,
     OwnerKeyRequiredError,
-    Visit,
+    TlsRequiredError,
     check_address,
-    make_access,
+    hash_owner_key,
 )
 
 from .fakes import KEY, World
 
-LOCAL = make_access(None)
-KEYED = make_access(KEY)
+LOCAL = Authenticator()
+KEYED = Authenticator(hash_owner_key(KEY))
 
 
 def refusal(visit: Visit, *, keyed: bool) -> str | None:
     try:
-        (KEYED if keyed else LOCAL).check_visit(visit)
+        (KEYED if keyed else LOCAL).authenticate(visit)
     except RequestError as error:
         return str(error.code)
     return None
@@ -77,23 +78,29 @@ def test_with_the_key_any_host_and_origin_is_served(scheme: str) -> None:
 )
 def test_a_key_that_protects_nothing_or_cannot_be_sent_is_refused_without_being_named(key: str) -> None:
     with pytest.raises(OwnerKeyInvalidError) as refused:
-        make_access(key)
+        hash_owner_key(key)
     assert not key.strip() or key not in str(refused.value)
 
 
 def test_white_space_around_the_key_of_a_file_is_not_part_of_it() -> None:
-    assert make_access(f"{KEY}\n") == KEYED
+    assert hash_owner_key(f"{KEY}\n") == hash_owner_key(KEY)
 
 
-@pytest.mark.parametrize("addresses", [["0.0.0.0"], ["::"], ["127.0.0.1", "10.0.0.1"]])
-def test_listening_for_others_needs_a_key(addresses: list[str]) -> None:
-    check_address("somewhere", addresses, KEYED)
-    with pytest.raises(OwnerKeyRequiredError, match="SKILLBUS_GATEWAY_OWNER_KEY"):
-        check_address("somewhere", addresses, LOCAL)
+@pytest.mark.parametrize("addresses", [["0.0.0.0"], ["::"], ["127.0.0.1", "10.0.0.1"], ["169.254.1.1"]])
+def test_listening_for_others_needs_a_key_and_tls(addresses: list[str]) -> None:
+    check_address("somewhere", addresses, has_key=True, tls_in_front=True)
+    with pytest.raises(TlsRequiredError, match="SKILLBUS_GATEWAY_TLS_IN_FRONT"):
+        check_address("somewhere", addresses, has_key=True)
+    for without_key in (True, False):
+        with pytest.raises(OwnerKeyRequiredError, match="SKILLBUS_GATEWAY_OWNER_KEY"):
+            check_address("somewhere", addresses, has_key=False, without_key=without_key, tls_in_front=True)
 
 
-def test_listening_on_loopback_needs_none() -> None:
-    check_address("localhost", ["127.0.0.1", "::1"], LOCAL)
+def test_loopback_is_served_without_a_key_only_if_someone_says_so() -> None:
+    check_address("localhost", ["127.0.0.1", "::1"], has_key=False, without_key=True)
+    check_address("localhost", ["127.0.0.1", "::1"], has_key=True)
+    with pytest.raises(OwnerKeyRequiredError, match="SKILLBUS_GATEWAY_NO_KEY"):
+        check_address("localhost", ["127.0.0.1", "::1"], has_key=False)
 
 
 async def test_a_refusal_for_want_of_the_key_says_how_to_send_it_as_a_problem_document() -> None:

@@ -101,6 +101,8 @@ REGISTRY: Final = KeyValueBucket("registry", history=1)
 """The key `changed` is written after each change of providers and models, so that copies are read again."""
 SWITCHES: Final = KeyValueBucket("switches")
 """Progress of the switch of each index to another model, by alias."""
+API_KEYS: Final = KeyValueBucket("api-keys", history=1)
+"""API keys of the gateway, as `key.<id>`, and the last use of each, as `use.<id>`. It holds hashes, never keys."""
 
 SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
     SKILL_INSTALLED,
@@ -116,7 +118,7 @@ LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.patt
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
-KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES)
+KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES, API_KEYS)
 CONSUMERS: Final = (
     INDEXER_UPLOADS,
     INDEXER_CHANGES,

@@ -22,9 +22,17 @@ class GatewaySettings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65_535)
     """Port to listen on. 0 means a free port."""
     owner_key: SecretStr | None = None
-    """Key that callers send as `Authorization: Bearer <key>`. Required to listen beyond loopback."""
+    """Key of the owner, who may do everything. Callers send it as `Authorization: Bearer <key>`."""
     owner_key_file: Path | None = None
     """File that holds the key, instead of `owner_key`."""
+    no_key: bool = False
+    """True serves requests without a key, on loopback only. Without it and without a key the gateway does not start."""
+    tls_in_front: bool = False
+    """True says that TLS ends in front of the gateway, for example at a proxy. Needed to listen beyond loopback."""
+    requests_per_minute: int = Field(default=6_000, ge=1)
+    """Most requests of each API key in a minute, in each replica. The owner's key has no limit."""
+    runs_at_once: int = Field(default=16, ge=1)
+    """Most runs of each API key at the same time, in each replica."""
     package_bytes: int = Field(default=20 * _MIB, ge=1)
     """Largest skill package."""
     run_body_bytes: int = Field(default=32 * _MIB, ge=1)

@@ -19,8 +19,13 @@ from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox.run_history import RUN_PRINTED
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
-from skillbus.gateway.adapters.strict_json import StrictJsonRoute
-from skillbus.gateway.domain.access import Access, GatewayError, OwnerKeyInvalidError, check_address, make_access
+from skillbus.gateway.adapters.guarded_route import GuardedRoute
+from skillbus.gateway.adapters.kv_api_keys import KvApiKeys, open_api_keys
+from skillbus.gateway.adapters.project_caller import ProjectCaller
+from skillbus.gateway.domain.access.authenticator import Authenticator
+from skillbus.gateway.domain.access.key_registry import KeyRegistry
+from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.startup import GatewayError, OwnerKeyInvalidError, check_address, hash_owner_key
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
@@ -50,45 +55,73 @@ async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Ga
     """Serve HTTP while the context is open. When it closes, the current requests are finished.
 
     Raises:
-        StartError: The address is in use, or other machines could reach it without a key, or the key cannot be used.
+        StartError: The address is in use, or strangers could use it or read keys there, or the key cannot be used.
             Its cause is the reason.
     """
+    owner_digest = await check_start(settings)
+    ring = KeyRing()
     readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
     try:
-        access = make_access(await asyncio.to_thread(_read_key, settings))
-        # Without an address, listening fails below with the reason.
-        with suppress(OSError):
-            found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-            check_address(settings.host, [str(address[4][0]) for address in found], access)
-        app = await _build_app(bus, settings, access, readiness)
-        # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
-        serving = serve_http(app, settings.host, settings.port)  # type: ignore[arg-type]
-        async with serving as url:
-            yield Gateway(url, readiness)
-    except (GatewayError, PortInUseError) as error:
+        async with open_api_keys(bus, ring) as keys:
+            authenticator = Authenticator(owner_digest, ring, keys.note_use)
+            app = await _build_app(bus, settings, authenticator, keys, readiness)
+            # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
+            serving = serve_http(app, settings.host, settings.port)  # type: ignore[arg-type]
+            async with serving as url:
+                yield Gateway(url, readiness)
+    except PortInUseError as error:
         raise StartError(str(error)) from error
 
 
-async def _build_app(bus: Bus, settings: GatewaySettings, access: Access, readiness: Readiness) -> ASGIApp:
+async def check_start(settings: GatewaySettings) -> bytes | None:
+    """Check the owner's key and the address, and return the SHA-256 of the key, or None without one.
+
+    Raises:
+        StartError: Strangers could use the address or read keys there, or the key cannot be used.
+    """
+    try:
+        owner_digest = hash_owner_key(await asyncio.to_thread(_read_key, settings))
+        addresses: list[str] = []
+        # Without an address, listening fails later with the reason.
+        with suppress(OSError):
+            found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+            addresses = [str(address[4][0]) for address in found]
+        check_address(
+            settings.host,
+            addresses,
+            has_key=owner_digest is not None,
+            without_key=settings.no_key,
+            tls_in_front=settings.tls_in_front,
+        )
+    except GatewayError as error:
+        raise StartError(str(error)) from error
+    return owner_digest
+
+
+async def _build_app(
+    bus: Bus, settings: GatewaySettings, authenticator: Authenticator, keys: KvApiKeys, readiness: Readiness
+) -> ASGIApp:
+    caller = ProjectCaller(bus.caller)
     installer = PackageInstaller(
-        bus.caller,
+        caller,
         await open_object_store(bus, PACKAGES),
         max_bytes=settings.package_bytes,
         patience_s=settings.upload_patience_s,
     )
     run_files = await open_object_store(bus, RUN_FILES)
     open_feed = partial(subscribe_to_feed, bus.client, RUN_PRINTED)
-    runner = RemoteSkillRunner(bus.caller, run_files, open_feed, artifact_bytes=settings.artifact_bytes)
+    runner = RemoteSkillRunner(caller, run_files, open_feed, artifact_bytes=settings.artifact_bytes)
     parts = GatewayParts(
-        bus.caller,
+        caller,
         installer,
         runner,
-        ToolImporter(bus.caller, patience_s=settings.upload_patience_s),
-        KnowledgeImporter(bus.caller, patience_s=settings.upload_patience_s),
-        SystemRoutes(readiness, SystemAuditor(bus.caller), bus.metrics.registry),
+        ToolImporter(caller, patience_s=settings.upload_patience_s),
+        KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
+        KeyRegistry(keys),
+        SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
     )
-    router = build_router(parts, StrictJsonRoute)
-    return build_app(router, TAGS, settings, access, HttpMetrics(bus.metrics.registry))
+    router = build_router(parts, GuardedRoute)
+    return build_app(router, TAGS, settings, authenticator, HttpMetrics(bus.metrics.registry))
 
 
 def _read_key(settings: GatewaySettings) -> str | None:

@@ -109,6 +109,8 @@ class Caller:
                 headers[h.CONTENT_TYPE] = content_type
             if trace := h.traceparent.get():
                 headers[h.TRACEPARENT] = trace
+            if project := h.project.get():
+                headers[h.PROJECT] = project
             async with asyncio.timeout(max(wait_s, 0)):
                 reply = await self._exchange(endpoint, body, headers)
         except TimeoutError:

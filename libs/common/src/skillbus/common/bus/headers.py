@@ -12,6 +12,7 @@ DEADLINE_MS: Final = "Skillbus-Deadline-Ms"
 TRACEPARENT: Final = "traceparent"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 PROJECT: Final = "Skillbus-Project"
+"""Project of an event; on a request of the gateway, the one project that its caller's key was checked for."""
 ERROR: Final = "Nats-Service-Error"
 ERROR_CODE: Final = "Nats-Service-Error-Code"
 
@@ -19,6 +20,8 @@ deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("skillbu
 """Deadline of the request being answered, in Unix seconds; requests made for it inherit it."""
 traceparent: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillbus_traceparent", default=None)
 """W3C trace context of the request being answered."""
+project: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillbus_project", default=None)
+"""Project that the HTTP request being answered is bound to. Only the gateway sets it, from the caller's key."""
 
 
 def parse_deadline(headers: Mapping[str, str]) -> float | None:

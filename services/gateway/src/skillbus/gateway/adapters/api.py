@@ -7,20 +7,19 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
-from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import OpenAiErrorBody, Problem
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
-from skillbus.gateway.adapters.problem_response import add_error_handlers, make_problem_response
-from skillbus.gateway.domain.access import Access, Visit
-from skillbus.gateway.domain.problem import make_problem
+from skillbus.gateway.adapters.guard import Guard
+from skillbus.gateway.adapters.problem_response import add_error_handlers
+from skillbus.gateway.domain.access.authenticator import Authenticator
+from skillbus.gateway.domain.access.rate_limit import RateLimiter
 from skillbus.gateway.settings import GatewaySettings
 
 _FORM_BYTES: Final = 64 * 1024
@@ -34,7 +33,7 @@ Below `/v1`, which follows OpenAI's API, errors have OpenAI's form."""
 
 
 class GatewayApi(FastAPI):
-    """FastAPI application that also documents problem documents and the owner's key."""
+    """FastAPI application that also documents problem documents and keys."""
 
     with_key = False
 
@@ -49,7 +48,7 @@ def build_app(
     router: APIRouter,
     tags: Sequence[Mapping[str, str]],
     settings: GatewaySettings,
-    access: Access,
+    authenticator: Authenticator,
     metrics: HttpMetrics,
 ) -> ASGIApp:
     """Return the application with its layers, outermost first: boundary, body limit, guard, routes."""
@@ -64,11 +63,12 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.with_key = access.key_digest is not None
+    app.with_key = authenticator.needs_key
     add_error_handlers(app, router)
     app.include_router(router)
     _add_docs_page(app)
-    return Boundary(BodyLimit(Guard(app, access), make_body_limits(settings)), metrics)
+    limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once)
+    return Boundary(BodyLimit(Guard(app, authenticator, limiter), make_body_limits(settings)), metrics)
 
 
 def _add_docs_page(app: FastAPI) -> None:
@@ -124,32 +124,6 @@ def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
     if isinstance(schemas, dict):
         schemas.update(documents["$defs"])
     if with_key:
-        components["securitySchemes"] = {"ownerKey": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"ownerKey": []}]
-
-
-class Guard:
-    """ASGI layer that refuses requests by the rule of `Access`, before anything but their headers is read."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app = app
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            visit = Visit(
-                method=scope["method"],
-                path=scope["path"],
-                host=headers.get("host"),
-                origin=headers.get("origin"),
-                authorization=headers.get("authorization"),
-            )
-            try:
-                self._access.check_visit(visit)
-            except RequestError as error:
-                await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
-                return
-            # The key is no longer needed, and what is removed cannot end up in a log.
-            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
-        await self._app(scope, receive, send)
+        described = "The owner's key, or an API key. `x-role` of an operation is the role that the key needs."
+        components["securitySchemes"] = {"apiKey": {"type": "http", "scheme": "bearer", "description": described}}
+        document["security"] = [{"apiKey": []}]

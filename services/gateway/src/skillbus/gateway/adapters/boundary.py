@@ -18,6 +18,12 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """W3C Trace Context, section 3.2."""
 _UNMATCHED: Final = "unmatched"
+_SECURITY_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+"""Headers of every reply: browsers neither guess its type, nor frame it, nor tell other sites its address."""
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +94,10 @@ class _Reply:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = int(message["status"])  # an HTTPStatus would be logged by its repr
-            MutableHeaders(scope=message)["traceparent"] = self._trace
+            headers = MutableHeaders(scope=message)
+            headers["traceparent"] = self._trace
+            for name, value in _SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
         await self._send(message)
 
 

@@ -33,7 +33,7 @@ def make_problem_response(problem: Problem) -> Response:
         body, media_type, headers = problem.model_dump_json(), MEDIA_TYPE, {}
     response = Response(body, problem.status, headers, media_type)
     if (wait_s := _RETRY_AFTER_S.get(problem.status)) is not None:
-        response.headers["Retry-After"] = wait_s
+        response.headers["Retry-After"] = str(problem.details.get("retry_after_s", wait_s))
     if problem.code is ErrorCode.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="skillbus"'
     return response

@@ -19,7 +19,9 @@ _VALUES_MAX: Final = 1024 * 1024
 value each. Parsing tens of millions of values would block every other request for tens of seconds."""
 
 
-class _StrictRequest(Request):
+class StrictRequest(Request):
+    """Request that parses its JSON body strictly."""
+
     async def json(self) -> object:
         body = await self.body()
         if len(body) > _VALUES_MAX and sum(map(body.count, (b",", b"[", b"{"))) > _VALUES_MAX:
@@ -39,6 +41,8 @@ class StrictJsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(_StrictRequest(request.scope, request.receive))
+            if not isinstance(request, StrictRequest):
+                request = StrictRequest(request.scope, request.receive)
+            return await handle(request)
 
         return handle_strictly

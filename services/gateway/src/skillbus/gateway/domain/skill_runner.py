@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import RunArtifact, RunReply
-from skillbus.contracts.message import Blob, Content, Message
+from skillbus.contracts.message import DEFAULT_PROJECT, Blob, Content, Message
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunEventKind, RunSelector
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunId, RunSkill, SkillRan
 from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed
@@ -93,7 +93,7 @@ class RemoteSkillRunner:
         """
         async with self._stage_files(body.files) as files:
             ran = await self._run(_make_request(name, project, body, files))
-        return await self._make_reply(ran)
+        return await self._make_reply(ran, project)
 
     async def follow_skill(self, name: str, project: str, body: RunBody) -> AsyncGenerator[RunEvent | RunReply]:
         """Run an action and yield its events, then its result. Closing the generator early cancels the run.
@@ -112,7 +112,7 @@ class RemoteSkillRunner:
                 finally:
                     running.cancel()
                     await asyncio.wait([running])
-        yield await self._make_reply(ran)
+        yield await self._make_reply(ran, project)
 
     async def open_artifact(self, run_id: str, name: str) -> OpenedObject:
         """Open a file of a run, while the object store keeps it.
@@ -155,19 +155,21 @@ class RemoteSkillRunner:
                 # The bucket deletes the files after one day, and the caller waits for the result of the run.
                 log.warning("run_input_not_deleted", folder=folder, code=error.code)
 
-    async def _make_reply(self, ran: SkillRan) -> RunReply:
+    async def _make_reply(self, ran: SkillRan, project: str) -> RunReply:
         stdout = (await self._fetch(ran.stdout, OUTPUT_BYTES)).decode("utf-8", "replace")
         stderr = (await self._fetch(ran.stderr, OUTPUT_BYTES)).decode("utf-8", "replace")
-        artifacts = [await self._make_artifact(ran.run_id, artifact) for artifact in ran.artifacts]
+        artifacts = [await self._make_artifact(ran.run_id, artifact, project) for artifact in ran.artifacts]
         return RunReply(**{**dict(ran), "stdout": stdout, "stderr": stderr, "artifacts": tuple(artifacts)})
 
-    async def _make_artifact(self, run_id: str, artifact: Artifact) -> RunArtifact:
+    async def _make_artifact(self, run_id: str, artifact: Artifact, project: str) -> RunArtifact:
         content = artifact.content
         data = await self._fetch(content, ARTIFACT_BYTES) if content.size_bytes <= ARTIFACT_BYTES else None
         prefix = f"{run_id}/{_ARTIFACTS}"
         url = None
         if content.object_name is not None and content.object_name.startswith(prefix):
             url = f"/api/runs/{run_id}/artifacts/{quote(content.object_name.removeprefix(prefix))}"
+            if project != DEFAULT_PROJECT:
+                url += f"?project={project}"
         return RunArtifact(
             name=artifact.name, size_bytes=content.size_bytes, sha256=content.sha256, content=data, url=url
         )

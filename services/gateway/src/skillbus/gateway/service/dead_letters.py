@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
     GET_DEAD_LETTER,
@@ -56,8 +57,9 @@ class DeadLetterRoutes:
 
 def add_dead_letter_routes(router: DocumentedRouter, routes: DeadLetterRoutes) -> None:
     """Add the routes of dead letters."""
+    system = router.for_system()
     path = "/api/dead-letters"
-    router.add("GET", path, routes.list_dead_letters, LIST_DEAD_LETTERS.errors)
-    router.add("GET", f"{path}/{{sequence}}", routes.get_dead_letter, GET_DEAD_LETTER.errors)
-    router.add("POST", f"{path}/{{sequence}}/replay", routes.replay_dead_letter, REPLAY_DEAD_LETTER.errors)
-    router.add("DELETE", f"{path}/{{sequence}}", routes.drop_dead_letter, DROP_DEAD_LETTER.errors)
+    system.add("GET", path, Role.ADMIN, routes.list_dead_letters, LIST_DEAD_LETTERS.errors)
+    system.add("GET", f"{path}/{{sequence}}", Role.ADMIN, routes.get_dead_letter, GET_DEAD_LETTER.errors)
+    system.add("POST", f"{path}/{{sequence}}/replay", Role.ADMIN, routes.replay_dead_letter, REPLAY_DEAD_LETTER.errors)
+    system.add("DELETE", f"{path}/{{sequence}}", Role.ADMIN, routes.drop_dead_letter, DROP_DEAD_LETTER.errors)

@@ -9,7 +9,9 @@ from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import JSONResponse
 
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import PlainText, Project, SkillName
+from skillbus.gateway.domain.access.route_rule import RouteRule
 from skillbus.gateway.domain.problem import MEDIA_TYPE
 
 SkillInPath = Annotated[SkillName, Path(description="Name of the skill.")]
@@ -33,6 +35,10 @@ class DocumentedRouter:
     tag: str
     error_form: tuple[str, str] = (MEDIA_TYPE, "Problem")
     """Media type and schema of error replies."""
+    needs_all_projects: bool = False
+    """True if its routes concern the whole system."""
+    counts_runs: bool = False
+    """True if requests to its routes count as runs of their key."""
     replies: Documented = field(default_factory=dict)
     """Documentation of replies that FastAPI does not derive: headers, other media types, other statuses."""
 
@@ -40,10 +46,19 @@ class DocumentedRouter:
         """Return a router that documents these replies."""
         return replace(self, replies=replies)
 
-    def add(
+    def for_system(self) -> "DocumentedRouter":
+        """Return a router for what concerns the whole system. Its routes refuse keys of single projects."""
+        return replace(self, needs_all_projects=True)
+
+    def for_runs(self) -> "DocumentedRouter":
+        """Return a router for runs, of which each key may have only some at once."""
+        return replace(self, counts_runs=True)
+
+    def add(  # noqa: PLR0913 (the parts of a route that FastAPI does not derive)
         self,
         method: str,
         path: str,
+        role: Role,
         handler: Callable[..., object],
         errors: Errors = (),
         *,
@@ -52,7 +67,11 @@ class DocumentedRouter:
         example: Mapping[str, object] | None = None,
         body: dict[str, object] | None = None,
     ) -> None:
-        """Add a route. `example` is a valid body; `body` documents a body that the handler reads itself."""
+        """Add a route for callers with a role.
+
+        `example` is a valid body; `body` documents a body that the handler reads itself.
+        """
+        rule = RouteRule(role, needs_all_projects=self.needs_all_projects, is_run=self.counts_runs)
         body_errors = _EVERY_BODY if method in {"POST", "PUT", "PATCH"} else ()
         if example is not None:
             body = {"requestBody": {"content": {"application/json": {"example": dict(example)}}}}
@@ -64,16 +83,23 @@ class DocumentedRouter:
             response_class=response,
             responses={**self._document_errors((*errors, *body_errors)), **self.replies},
             operation_id=handler.__name__,
-            openapi_extra=body,
+            openapi_extra={**(body or {}), **rule.to_openapi()},
             tags=[self.tag],
         )
 
     def add_probe(self, path: str, handler: Callable[..., object], replies: Documented) -> None:
-        """Add a probe, which is answered for HEAD too."""
+        """Add a probe, which needs no key and is answered for HEAD too."""
+        rule = RouteRule(None).to_openapi()
         self.router.add_api_route(
-            path, handler, methods=["GET"], responses=replies, operation_id=handler.__name__, tags=[self.tag]
+            path,
+            handler,
+            methods=["GET"],
+            responses=replies,
+            operation_id=handler.__name__,
+            openapi_extra=rule,
+            tags=[self.tag],
         )
-        self.router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
+        self.router.add_api_route(path, handler, methods=["HEAD"], openapi_extra=rule, include_in_schema=False)
 
     def _document_errors(self, errors: Errors) -> Documented:
         """Return the documentation of error replies: one entry for each status, with its codes."""

@@ -35,6 +35,7 @@ from skillbus.contracts.embedder.registry import (
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import Empty, Message
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ModelInPath
@@ -121,24 +122,28 @@ class EmbeddingRegistryRoutes:
 
 def add_embedding_registry_routes(router: DocumentedRouter, routes: EmbeddingRegistryRoutes) -> None:
     """Add the routes of providers and models. `default` precedes names: address a model of that name by its id."""
+    system = router.for_system()
     change: dict[str, object] = {"timeout_s": 5, "enabled": True}
     test: dict[str, object] = {"model": "text-embedding-3-small"}
-    router.add("GET", _PROVIDERS, routes.list_providers, LIST_PROVIDERS.errors)
-    router.add(
+    system.add("GET", _PROVIDERS, Role.ADMIN, routes.list_providers, LIST_PROVIDERS.errors)
+    system.add(
         "POST",
         _PROVIDERS,
+        Role.ADMIN,
         routes.create_provider,
         CREATE_PROVIDER.errors,
         status=201,
         example=CREATE_PROVIDER.example,
     )
-    router.add("GET", _PROVIDER, routes.get_provider, GET_PROVIDER.errors)
-    router.add("PATCH", _PROVIDER, routes.update_provider, UPDATE_PROVIDER.errors, example=change)
-    router.add("DELETE", _PROVIDER, routes.delete_provider, DELETE_PROVIDER.errors, status=204)
-    router.add("POST", f"{_PROVIDER}/test", routes.test_provider, TEST_PROVIDER.errors, example=test)
-    router.add("GET", _MODELS, routes.list_models, LIST_MODELS.errors)
-    router.add("POST", _MODELS, routes.create_model, CREATE_MODEL.errors, status=201, example=CREATE_MODEL.example)
-    router.add("GET", f"{_MODELS}/default", routes.get_default_model, GET_DEFAULT_MODEL.errors)
-    router.add("GET", _MODEL, routes.get_model, GET_MODEL.errors)
-    router.add("PATCH", _MODEL, routes.update_model, UPDATE_MODEL.errors, example={"is_default": True})
-    router.add("DELETE", _MODEL, routes.delete_model, DELETE_MODEL.errors, status=204)
+    system.add("GET", _PROVIDER, Role.ADMIN, routes.get_provider, GET_PROVIDER.errors)
+    system.add("PATCH", _PROVIDER, Role.ADMIN, routes.update_provider, UPDATE_PROVIDER.errors, example=change)
+    system.add("DELETE", _PROVIDER, Role.ADMIN, routes.delete_provider, DELETE_PROVIDER.errors, status=204)
+    system.add("POST", f"{_PROVIDER}/test", Role.ADMIN, routes.test_provider, TEST_PROVIDER.errors, example=test)
+    router.add("GET", _MODELS, Role.READER, routes.list_models, LIST_MODELS.errors)
+    system.add(
+        "POST", _MODELS, Role.ADMIN, routes.create_model, CREATE_MODEL.errors, status=201, example=CREATE_MODEL.example
+    )
+    router.add("GET", f"{_MODELS}/default", Role.READER, routes.get_default_model, GET_DEFAULT_MODEL.errors)
+    router.add("GET", _MODEL, Role.READER, routes.get_model, GET_MODEL.errors)
+    system.add("PATCH", _MODEL, Role.ADMIN, routes.update_model, UPDATE_MODEL.errors, example={"is_default": True})
+    system.add("DELETE", _MODEL, Role.ADMIN, routes.delete_model, DELETE_MODEL.errors, status=204)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Path
 
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.index_switch import (
     LIST_INDEXES,
     ROLL_BACK,
@@ -43,6 +44,7 @@ class IndexRoutes:
 
 def add_index_routes(router: DocumentedRouter, routes: IndexRoutes) -> None:
     """Add the routes of indexes."""
-    router.add("GET", "/api/indexes", routes.list_indexes, LIST_INDEXES.errors)
-    router.add("POST", "/api/indexes/{alias}/switch", routes.start_switch, START_SWITCH.errors, status=202)
-    router.add("POST", "/api/indexes/{alias}/rollback", routes.roll_back, ROLL_BACK.errors)
+    system = router.for_system()
+    router.add("GET", "/api/indexes", Role.READER, routes.list_indexes, LIST_INDEXES.errors)
+    system.add("POST", "/api/indexes/{alias}/switch", Role.ADMIN, routes.start_switch, START_SWITCH.errors, status=202)
+    system.add("POST", "/api/indexes/{alias}/rollback", Role.ADMIN, routes.roll_back, ROLL_BACK.errors)

@@ -19,6 +19,7 @@ from skillbus.contracts.agent.mcp_servers import (
     McpServersListed,
     RegisterMcpServer,
 )
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
@@ -72,8 +73,8 @@ class McpServerRoutes:
 def add_mcp_server_routes(router: DocumentedRouter, routes: McpServerRoutes) -> None:
     """Add the routes of MCP servers."""
     registered = REGISTER_MCP_SERVER.errors
-    router.add("POST", _SERVERS, routes.register_mcp_server, registered, status=201, example=_EXAMPLE)
-    router.add("GET", _SERVERS, routes.list_mcp_servers, LIST_MCP_SERVERS.errors)
-    router.add("GET", _SERVER, routes.get_mcp_server, GET_MCP_SERVER.errors)
-    router.add("POST", f"{_SERVER}/refresh", routes.refresh_mcp_server, REFRESH_MCP_SERVER.errors)
-    router.add("DELETE", _SERVER, routes.remove_mcp_server, REMOVE_MCP_SERVER.errors)
+    router.add("POST", _SERVERS, Role.ADMIN, routes.register_mcp_server, registered, status=201, example=_EXAMPLE)
+    router.add("GET", _SERVERS, Role.READER, routes.list_mcp_servers, LIST_MCP_SERVERS.errors)
+    router.add("GET", _SERVER, Role.READER, routes.get_mcp_server, GET_MCP_SERVER.errors)
+    router.add("POST", f"{_SERVER}/refresh", Role.ADMIN, routes.refresh_mcp_server, REFRESH_MCP_SERVER.errors)
+    router.add("DELETE", _SERVER, Role.ADMIN, routes.remove_mcp_server, REMOVE_MCP_SERVER.errors)

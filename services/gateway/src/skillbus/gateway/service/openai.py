@@ -11,6 +11,7 @@ from starlette.responses import StreamingResponse
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ModelRecord, ProviderRecord
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import OpenAiEmbeddings, OpenAiModel, OpenAiModels
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.openai import (
@@ -70,7 +71,7 @@ def add_openai_routes(router: DocumentedRouter, routes: OpenAiRoutes) -> None:
     reply: Documented = {HTTPStatus.OK.value: {"model": OpenAiEmbeddings}}
     model_errors = (*LIST_MODELS.errors, ErrorCode.NOT_FOUND)
     router.with_replies(reply).add(
-        "POST", "/v1/embeddings", routes.create_embeddings, EMBED_TEXTS.errors, example=_EXAMPLE
+        "POST", "/v1/embeddings", Role.RUNNER, routes.create_embeddings, EMBED_TEXTS.errors, example=_EXAMPLE
     )
-    router.add("GET", "/v1/models", routes.list_openai_models, LIST_MODELS.errors)
-    router.add("GET", "/v1/models/{model:path}", routes.get_openai_model, model_errors)
+    router.add("GET", "/v1/models", Role.READER, routes.list_openai_models, LIST_MODELS.errors)
+    router.add("GET", "/v1/models/{model:path}", Role.READER, routes.get_openai_model, model_errors)

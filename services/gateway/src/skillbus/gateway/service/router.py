@@ -8,12 +8,14 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from skillbus.contracts.http import OpenAiErrorBody
+from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
+from skillbus.gateway.service.api_keys import ApiKeyRoutes, add_api_key_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
@@ -36,6 +38,7 @@ _EMBEDDING: Final = "embedding"
 _INDEXES: Final = "indexes"
 _DEAD_LETTERS: Final = "dead letters"
 _OPENAI: Final = "OpenAI"
+_KEYS: Final = "keys"
 _SYSTEM: Final = "system"
 TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _SKILLS, "description": "Install, update, pin and remove skills."},
@@ -47,6 +50,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
     {"name": _DEAD_LETTERS, "description": "List, replay and drop events that a consumer gave up on."},
     {"name": _OPENAI, "description": "Embeddings and models in the format of OpenAI's API."},
+    {"name": _KEYS, "description": "Make, list and revoke API keys."},
     {"name": _SYSTEM, "description": "Status, audit, probes and metrics."},
 )
 """Tags of the operations, for the API documentation."""
@@ -61,6 +65,7 @@ class GatewayParts:
     runner: RemoteSkillRunner
     tool_importer: ToolImporter
     knowledge_importer: KnowledgeImporter
+    key_registry: KeyRegistry
     system: SystemRoutes
 
 
@@ -79,6 +84,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_embedding_registry_routes(DocumentedRouter(router, _EMBEDDING), EmbeddingRegistryRoutes(caller))
     add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))
     add_dead_letter_routes(DocumentedRouter(router, _DEAD_LETTERS), DeadLetterRoutes(caller))
+    add_api_key_routes(DocumentedRouter(router, _KEYS), ApiKeyRoutes(parts.key_registry))
     add_system_routes(DocumentedRouter(router, _SYSTEM), parts.system)
     openai_errors = ("application/json", OpenAiErrorBody.__name__)
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))

@@ -9,6 +9,7 @@ from fastapi import Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import RunReply
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty
 from skillbus.contracts.sandbox.run_history import (
@@ -22,6 +23,7 @@ from skillbus.contracts.sandbox.run_history import (
     RunsListed,
 )
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
+from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
@@ -30,6 +32,7 @@ from skillbus.gateway.service.run_stream import EVENT_STREAM, RunStream, get_nex
 
 _RUNS: Final = "/api/runs"
 _RUN: Final = f"{_RUNS}/{{run_id}}"
+_ARTIFACT: Final = f"{_RUN}/artifacts/{{name:path}}"
 RunInPath = Annotated[RunId, Path()]
 _REPLY: Final[Documented] = {HTTPStatus.OK.value: {"model": RunReply, "content": {EVENT_STREAM: {}}}}
 
@@ -83,14 +86,18 @@ class RunRoutes:
         """Cancel a run. Its caller gets the output so far, and its record stays."""
         return await self.caller.call(CANCEL_RUN, RunSelector(project=project, run_id=run_id))
 
-    async def get_artifact(self, run_id: str, name: str) -> Response:
-        """Fetch a file that a run left. Anyone who knows the id of the run can fetch it; the id cannot be guessed."""
+    async def get_artifact(
+        self, run_id: str, name: str, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> Response:
+        """Fetch a file that a run left, for one day. A key of single projects fetches only files of their runs."""
+        if not get_caller(request.scope).has_all_projects:
+            # The files of all projects are in one bucket, by the id of the run.
+            await self.caller.call(GET_RUN, RunSelector(project=project, run_id=run_id))
         artifact = await self.runner.open_artifact(run_id, name)
         file_name = quote(name.rsplit("/", 1)[-1], safe="")
         headers = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{file_name}",
             "Content-Length": str(artifact.size_bytes),
-            "X-Content-Type-Options": "nosniff",
         }
         return FileResponse(artifact.pieces, headers=headers)
 
@@ -103,9 +110,10 @@ def add_run_routes(router: DocumentedRouter, routes: RunRoutes) -> None:
     """Add the routes of runs."""
     artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE)
     # The reply is documented as a model and not derived, because it can be a stream.
-    router.with_replies(_REPLY).add("POST", "/api/skills/{name}/run", routes.run_skill, RUN_SKILL.errors)
-    router.add("GET", _RUNS, routes.list_runs, LIST_RUNS.errors)
-    router.add("GET", _RUN, routes.get_run, GET_RUN.errors)
-    router.add("DELETE", _RUN, routes.cancel_run, CANCEL_RUN.errors)
-    router.add("GET", f"{_RUN}/artifacts/{{name:path}}", routes.get_artifact, artifact_errors, response=FileResponse)
-    router.add("GET", "/api/limits", routes.get_limits, GET_LIMITS.errors)
+    runs = router.with_replies(_REPLY).for_runs()
+    runs.add("POST", "/api/skills/{name}/run", Role.RUNNER, routes.run_skill, RUN_SKILL.errors)
+    router.add("GET", _RUNS, Role.READER, routes.list_runs, LIST_RUNS.errors)
+    router.add("GET", _RUN, Role.READER, routes.get_run, GET_RUN.errors)
+    router.add("DELETE", _RUN, Role.RUNNER, routes.cancel_run, CANCEL_RUN.errors)
+    router.add("GET", _ARTIFACT, Role.READER, routes.get_artifact, artifact_errors, response=FileResponse)
+    router.add("GET", "/api/limits", Role.READER, routes.get_limits, GET_LIMITS.errors)

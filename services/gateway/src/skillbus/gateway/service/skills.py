@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from fastapi import File, Form, Query, UploadFile
 from pydantic import Field
 
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import (
@@ -144,16 +145,18 @@ def add_skill_routes(router: DocumentedRouter, routes: SkillRoutes) -> None:
     state_errors = (*SET_TOOL_STATE.errors, *GET_SKILL.raises)
     rollback: dict[str, object] = {"content_digest": "0" * 64}
     approved: dict[str, object] = {"approved": ["api.example.org:443"]}
-    router.add("POST", f"{_SKILLS}/check", routes.check_skill, CHECK_SKILL.errors)
-    router.add("GET", f"{_SKILL}/history", routes.get_skill_history, GET_SKILL_HISTORY.errors)
-    router.add("POST", f"{_SKILL}/rollback", routes.roll_back_skill, ROLL_BACK_SKILL.errors, example=rollback)
-    router.add("POST", f"{_SKILL}/pin", routes.pin_skill, PIN_SKILL.errors)
-    router.add("POST", f"{_SKILL}/unpin", routes.unpin_skill, PIN_SKILL.errors)
-    router.add("PUT", f"{_SKILL}/network", routes.approve_network, APPROVE_NETWORK.errors, example=approved)
-    router.add("POST", f"{_SKILL}/enable", routes.enable_skill, state_errors)
-    router.add("POST", f"{_SKILL}/disable", routes.disable_skill, state_errors)
-    router.add("POST", _SKILLS, routes.install_skill, INSTALL_SKILL.errors, status=201)
-    router.add("GET", _SKILLS, routes.list_skills, LIST_SKILLS.errors)
-    router.add("GET", _SKILL, routes.get_skill, GET_SKILL.errors)
-    router.add("PATCH", _SKILL, routes.update_skill, UPDATE_SKILL.errors)
-    router.add("DELETE", _SKILL, routes.uninstall_skill, UNINSTALL_SKILL.errors)
+    router.add("POST", f"{_SKILLS}/check", Role.EDITOR, routes.check_skill, CHECK_SKILL.errors)
+    router.add("GET", f"{_SKILL}/history", Role.READER, routes.get_skill_history, GET_SKILL_HISTORY.errors)
+    router.add(
+        "POST", f"{_SKILL}/rollback", Role.EDITOR, routes.roll_back_skill, ROLL_BACK_SKILL.errors, example=rollback
+    )
+    router.add("POST", f"{_SKILL}/pin", Role.EDITOR, routes.pin_skill, PIN_SKILL.errors)
+    router.add("POST", f"{_SKILL}/unpin", Role.EDITOR, routes.unpin_skill, PIN_SKILL.errors)
+    router.add("PUT", f"{_SKILL}/network", Role.ADMIN, routes.approve_network, APPROVE_NETWORK.errors, example=approved)
+    router.add("POST", f"{_SKILL}/enable", Role.EDITOR, routes.enable_skill, state_errors)
+    router.add("POST", f"{_SKILL}/disable", Role.EDITOR, routes.disable_skill, state_errors)
+    router.add("POST", _SKILLS, Role.EDITOR, routes.install_skill, INSTALL_SKILL.errors, status=201)
+    router.add("GET", _SKILLS, Role.READER, routes.list_skills, LIST_SKILLS.errors)
+    router.add("GET", _SKILL, Role.READER, routes.get_skill, GET_SKILL.errors)
+    router.add("PATCH", _SKILL, Role.EDITOR, routes.update_skill, UPDATE_SKILL.errors)
+    router.add("DELETE", _SKILL, Role.EDITOR, routes.uninstall_skill, UNINSTALL_SKILL.errors)

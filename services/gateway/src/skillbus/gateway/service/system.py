@@ -10,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
 from skillbus.contracts.endpoint import Health
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import AuditReport, SystemStatus
 from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
@@ -81,9 +82,9 @@ class SystemRoutes:
 def add_system_routes(router: DocumentedRouter, routes: SystemRoutes) -> None:
     """Add the routes of the system."""
     errors = tuple(dict.fromkeys((*AUDIT_INDEX.errors, *AUDIT_CALLABLE.errors)))
-    router.add("GET", _AUDIT, routes.get_audit, errors)
-    router.add("POST", _AUDIT, routes.audit_and_fix, errors, example={"fix": True})
-    router.add("GET", "/api/status", routes.get_status)
-    router.add("GET", "/metrics", routes.metrics, response=MetricsResponse)
+    router.add("GET", _AUDIT, Role.READER, routes.get_audit, errors)
+    router.add("POST", _AUDIT, Role.EDITOR, routes.audit_and_fix, errors, example={"fix": True})
+    router.add("GET", "/api/status", Role.READER, routes.get_status)
+    router.add("GET", "/metrics", Role.READER, routes.metrics, response=MetricsResponse)
     router.add_probe("/healthz", routes.healthz, {})
     router.add_probe("/readyz", routes.readyz, _NOT_READY)

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect
 
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import ToolsImported
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
@@ -177,13 +178,15 @@ def add_tool_routes(router: DocumentedRouter, routes: ToolRoutes) -> None:
     state_errors, remove_errors = SET_TOOL_STATE.errors, (*REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
     accepted: dict[str, object] = {"digest": "0" * 64}
     call: dict[str, object] = {"arguments": {"expression": "(1 + 2) * 3"}}
-    router.add("POST", f"{_TOOLS}/search", routes.search_tools, SEARCH_TOOLS.errors, example=SEARCH_TOOLS.example)
-    router.add("PUT", _TOOLS, routes.put_tools, PUT_TOOLS.errors, body=_DESCRIPTIONS)
-    router.add("GET", _TOOLS, routes.list_tools, LIST_TOOLS.errors)
-    router.add("DELETE", _TOOLS, routes.remove_tools, REMOVE_TOOLS.errors)
-    router.add("POST", f"{_TOOL}/accept", routes.accept_tool, ACCEPT_TOOL.errors, example=accepted)
-    router.add("POST", f"{_TOOL}/enable", routes.enable_tool, state_errors)
-    router.add("POST", f"{_TOOL}/disable", routes.disable_tool, state_errors)
-    router.add("POST", f"{_TOOL}/call", routes.call_tool, CALL_TOOL.errors, example=call)
-    router.add("GET", _TOOL, routes.get_tool, GET_TOOL.errors)
-    router.add("DELETE", _TOOL, routes.remove_tool, remove_errors)
+    router.add(
+        "POST", f"{_TOOLS}/search", Role.READER, routes.search_tools, SEARCH_TOOLS.errors, example=SEARCH_TOOLS.example
+    )
+    router.add("PUT", _TOOLS, Role.EDITOR, routes.put_tools, PUT_TOOLS.errors, body=_DESCRIPTIONS)
+    router.add("GET", _TOOLS, Role.READER, routes.list_tools, LIST_TOOLS.errors)
+    router.add("DELETE", _TOOLS, Role.EDITOR, routes.remove_tools, REMOVE_TOOLS.errors)
+    router.add("POST", f"{_TOOL}/accept", Role.ADMIN, routes.accept_tool, ACCEPT_TOOL.errors, example=accepted)
+    router.add("POST", f"{_TOOL}/enable", Role.EDITOR, routes.enable_tool, state_errors)
+    router.add("POST", f"{_TOOL}/disable", Role.EDITOR, routes.disable_tool, state_errors)
+    router.add("POST", f"{_TOOL}/call", Role.RUNNER, routes.call_tool, CALL_TOOL.errors, example=call)
+    router.add("GET", _TOOL, Role.READER, routes.get_tool, GET_TOOL.errors)
+    router.add("DELETE", _TOOL, Role.EDITOR, routes.remove_tool, remove_errors)

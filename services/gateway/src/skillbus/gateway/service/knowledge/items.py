@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import Header, Query, Response
 
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.learner.items import (
     ARCHIVE_KNOWLEDGE,
     CREATE_KNOWLEDGE,
@@ -107,7 +108,7 @@ class KnowledgeRoutes:
         """
         asked = GetKnowledge(id=item_id, project=wanted.project, version=wanted.version, as_of=wanted.as_of)
         item = await self.caller.call(GET_KNOWLEDGE, asked)
-        headers = {"ETag": make_etag(item.version), "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
+        headers = {"ETag": make_etag(item.version), "Vary": "Accept"}
         if is_known_version(if_none_match, item.version):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         if prefers_media_type(accept, MEDIA_TYPE, _JSON):
@@ -261,14 +262,18 @@ def add_knowledge_routes(router: DocumentedRouter, routes: KnowledgeRoutes) -> N
     """Add the routes of items, after the routes of the whole base: their paths could be ids of items."""
     created, read, written = router.with_replies(_CREATED), router.with_replies(_READ), router.with_replies(_TAGGED)
     example = CREATE_KNOWLEDGE.example
-    router.add("GET", KNOWLEDGE, routes.list_knowledge, LIST_KNOWLEDGE.errors)
-    created.add("POST", KNOWLEDGE, routes.create_knowledge, CREATE_KNOWLEDGE.errors, status=201, example=example)
-    read.add("GET", _ITEM, routes.get_knowledge, GET_KNOWLEDGE.errors)
-    written.add("PUT", _ITEM, routes.update_knowledge, UPDATE_KNOWLEDGE.errors, example=_CHANGES)
-    router.add("DELETE", _ITEM, routes.archive_knowledge, ARCHIVE_KNOWLEDGE.errors, status=204)
-    router.add("GET", f"{_ITEM}/history", routes.get_knowledge_history, GET_KNOWLEDGE_HISTORY.errors)
-    router.add("GET", f"{_ITEM}/diff", routes.diff_knowledge, DIFF_KNOWLEDGE.errors)
+    router.add("GET", KNOWLEDGE, Role.READER, routes.list_knowledge, LIST_KNOWLEDGE.errors)
+    created.add(
+        "POST", KNOWLEDGE, Role.EDITOR, routes.create_knowledge, CREATE_KNOWLEDGE.errors, status=201, example=example
+    )
+    read.add("GET", _ITEM, Role.READER, routes.get_knowledge, GET_KNOWLEDGE.errors)
+    written.add("PUT", _ITEM, Role.EDITOR, routes.update_knowledge, UPDATE_KNOWLEDGE.errors, example=_CHANGES)
+    router.add("DELETE", _ITEM, Role.EDITOR, routes.archive_knowledge, ARCHIVE_KNOWLEDGE.errors, status=204)
+    router.add("GET", f"{_ITEM}/history", Role.READER, routes.get_knowledge_history, GET_KNOWLEDGE_HISTORY.errors)
+    router.add("GET", f"{_ITEM}/diff", Role.READER, routes.diff_knowledge, DIFF_KNOWLEDGE.errors)
     restore: dict[str, object] = {"version": 1}
-    written.add("POST", f"{_ITEM}/restore", routes.restore_knowledge, RESTORE_KNOWLEDGE.errors, example=restore)
-    router.add("POST", f"{_ITEM}/feedback", routes.give_feedback, GIVE_FEEDBACK.errors, example=_FEEDBACK)
-    router.add("GET", f"{_ITEM}/usage", routes.get_knowledge_usage, GET_KNOWLEDGE_USAGE.errors)
+    written.add(
+        "POST", f"{_ITEM}/restore", Role.EDITOR, routes.restore_knowledge, RESTORE_KNOWLEDGE.errors, example=restore
+    )
+    router.add("POST", f"{_ITEM}/feedback", Role.RUNNER, routes.give_feedback, GIVE_FEEDBACK.errors, example=_FEEDBACK)
+    router.add("GET", f"{_ITEM}/usage", Role.READER, routes.get_knowledge_usage, GET_KNOWLEDGE_USAGE.errors)

@@ -11,6 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import KnowledgeImported
 from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
 from skillbus.contracts.learner.projects import (
@@ -34,6 +35,7 @@ from skillbus.contracts.retriever.knowledge_search import (
     KnowledgeFound,
     SearchKnowledge,
 )
+from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.knowledge import NDJSON, KnowledgeImporter, KnowledgeImportOptions, open_export
 from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE
 from skillbus.gateway.domain.ports import BusCaller
@@ -108,7 +110,6 @@ class KnowledgeBaseRoutes:
         """
         headers = {
             "Content-Disposition": 'attachment; filename="knowledge.jsonl"',
-            "X-Content-Type-Options": "nosniff",
         }
         return KnowledgeLines(await open_export(self.caller, query.to_request()), headers=headers)
 
@@ -125,9 +126,14 @@ class KnowledgeBaseRoutes:
         return await self.caller.call(GET_KNOWLEDGE_PROJECT, GetKnowledgeProject(project=project))
 
     async def set_knowledge_parent(
-        self, project: ProjectInPath, body: ParentBody, actor: ActorInHeader = None
+        self, project: ProjectInPath, body: ParentBody, request: Request, actor: ActorInHeader = None
     ) -> KnowledgeProject:
-        """Set the parent project from which a project inherits items. Null removes it."""
+        """Set the parent project from which a project inherits items. Null removes it.
+
+        The key must belong to the parent too, because its items become visible in the project.
+        """
+        if body.parent is not None:
+            get_caller(request.scope).check_project(body.parent)
         asked = SetKnowledgeParent(project=project, parent=body.parent, actor=choose_actor(actor))
         return await self.caller.call(SET_KNOWLEDGE_PARENT, asked)
 
@@ -164,17 +170,24 @@ _EXPORTED: Final[Documented] = {
 def add_knowledge_base_routes(router: DocumentedRouter, routes: KnowledgeBaseRoutes) -> None:
     """Add the routes of the whole base."""
     project = f"{KNOWLEDGE}/projects/{{project}}"
-    for path, handler, endpoint in (
-        ("search", routes.search_knowledge, SEARCH_KNOWLEDGE),
-        ("context", routes.build_context, BUILD_CONTEXT),
-        ("review", routes.review_knowledge, REVIEW_KNOWLEDGE),
+    for path, role, handler, endpoint in (
+        ("search", Role.READER, routes.search_knowledge, SEARCH_KNOWLEDGE),
+        ("context", Role.READER, routes.build_context, BUILD_CONTEXT),
+        ("review", Role.EDITOR, routes.review_knowledge, REVIEW_KNOWLEDGE),
     ):
-        router.add("POST", f"{KNOWLEDGE}/{path}", handler, endpoint.errors, example=endpoint.example)
-    router.add("POST", f"{KNOWLEDGE}/import", routes.import_knowledge, PUT_KNOWLEDGE.errors, body=_ITEMS)
+        router.add("POST", f"{KNOWLEDGE}/{path}", role, handler, endpoint.errors, example=endpoint.example)
+    router.add("POST", f"{KNOWLEDGE}/import", Role.EDITOR, routes.import_knowledge, PUT_KNOWLEDGE.errors, body=_ITEMS)
     export = router.with_replies(_EXPORTED)
-    export.add("GET", f"{KNOWLEDGE}/export", routes.export_knowledge, EXPORT_KNOWLEDGE.errors, response=KnowledgeLines)
-    router.add("GET", f"{KNOWLEDGE}/stats", routes.get_knowledge_stats, GET_KNOWLEDGE_STATS.errors)
-    router.add("GET", f"{KNOWLEDGE}/audit", routes.list_knowledge_audit, LIST_KNOWLEDGE_AUDIT.errors)
-    router.add("GET", project, routes.get_knowledge_project, GET_KNOWLEDGE_PROJECT.errors)
+    export.add(
+        "GET",
+        f"{KNOWLEDGE}/export",
+        Role.READER,
+        routes.export_knowledge,
+        EXPORT_KNOWLEDGE.errors,
+        response=KnowledgeLines,
+    )
+    router.add("GET", f"{KNOWLEDGE}/stats", Role.READER, routes.get_knowledge_stats, GET_KNOWLEDGE_STATS.errors)
+    router.add("GET", f"{KNOWLEDGE}/audit", Role.READER, routes.list_knowledge_audit, LIST_KNOWLEDGE_AUDIT.errors)
+    router.add("GET", project, Role.READER, routes.get_knowledge_project, GET_KNOWLEDGE_PROJECT.errors)
     parent: dict[str, object] = {"parent": "default"}
-    router.add("PUT", project, routes.set_knowledge_parent, SET_KNOWLEDGE_PARENT.errors, example=parent)
+    router.add("PUT", project, Role.ADMIN, routes.set_knowledge_parent, SET_KNOWLEDGE_PARENT.errors, example=parent)

@@ -1,0 +1,54 @@
+"""ASGI layer that finds the caller of each request, before anything but the headers is read."""
+
+from contextlib import AbstractContextManager
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from skillbus.contracts.errors import RequestError
+from skillbus.gateway.adapters.problem_response import make_problem_response
+from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
+from skillbus.gateway.domain.access.principal import CALLER, get_caller
+from skillbus.gateway.domain.access.rate_limit import RateLimiter
+from skillbus.gateway.domain.problem import make_problem
+
+_LIMITER: Final = "skillbus.limiter"
+"""Member of the ASGI scope."""
+
+
+class Guard:
+    """Refuses requests without a valid key, and keys that make too many requests."""
+
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, limiter: RateLimiter) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._limiter = limiter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            visit = Visit(
+                method=scope["method"],
+                path=scope["path"],
+                host=headers.get("host"),
+                origin=headers.get("origin"),
+                authorization=headers.get("authorization"),
+            )
+            try:
+                caller = self._authenticator.authenticate(visit)
+                if caller is not None:
+                    self._limiter.admit_request(caller)
+            except RequestError as error:
+                await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
+                return
+            scope[CALLER], scope[_LIMITER] = caller, self._limiter
+            # The key is no longer needed, and what is removed cannot end up in a log.
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+        await self._app(scope, receive, send)
+
+
+def hold_run(scope: Scope) -> AbstractContextManager[None]:
+    """Return a context that counts as a run of the caller. Entering it raises RequestError if there are too many."""
+    limiter: RateLimiter = scope[_LIMITER]
+    return limiter.hold_run(get_caller(scope))

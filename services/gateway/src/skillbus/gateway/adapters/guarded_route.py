@@ -1,0 +1,138 @@
+"""Routes that check the caller's role, and bind each request to one project of the caller's key.
+
+A request names its project in the path, the query, a form or the JSON body. It is checked here, and an absent one is
+filled in, before the handler sees the request. So handlers need no code for it, and a new route cannot forget it.
+"""
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import ExitStack
+from enum import StrEnum
+from typing import Any, Final, get_args
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import params
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from skillbus.common.bus import headers as bus_headers
+from skillbus.contracts.errors import RequestError
+from skillbus.gateway.adapters.guard import hold_run
+from skillbus.gateway.adapters.strict_json import StrictJsonRoute, StrictRequest
+from skillbus.gateway.domain.access.principal import get_caller
+from skillbus.gateway.domain.access.route_rule import RouteRule
+
+_PROJECT: Final = "project"
+
+
+class ProjectPlace(StrEnum):
+    """Part of a request from which its handler takes the project."""
+
+    PATH = "path"
+    QUERY = "query"
+    FORM = "form"
+    BODY = "body"
+
+
+class GuardedRoute(StrictJsonRoute):
+    """Route with a `RouteRule` in its `openapi_extra`. A route without one cannot be made."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self.rule = RouteRule.from_openapi(self.openapi_extra or {})
+        self.project_place = _find_project_place(self)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or raise RequestError before its body is read."""
+        if self.rule.role is None or scope["method"] not in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        caller = get_caller(scope)
+        caller.check_role(self.rule.role)
+        if self.rule.needs_all_projects:
+            caller.check_all_projects()
+        with ExitStack() as stack:
+            if self.rule.is_run:
+                stack.enter_context(hold_run(scope))
+            bound = bus_headers.project.set(None)
+            stack.callback(bus_headers.project.reset, bound)
+            if self.project_place in {ProjectPlace.PATH, ProjectPlace.QUERY}:
+                named = _list_named(scope)
+                project = _bind_project(scope, named)
+                if self.project_place is ProjectPlace.QUERY and not named and not caller.has_all_projects:
+                    scope["query_string"] += b"&" + urlencode({_PROJECT: project}).encode()
+            await super().handle(scope, receive, send)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_bound(request: Request) -> Response:
+            kind = _BoundRequest if self.project_place in {ProjectPlace.BODY, ProjectPlace.FORM} else StrictRequest
+            return await handle(kind(request.scope, request.receive))
+
+        return handle_bound
+
+
+class _BoundRequest(StrictRequest):
+    """Request whose body names the project."""
+
+    async def json(self) -> object:
+        value = await super().json()
+        if isinstance(value, dict):
+            given = value.get(_PROJECT)
+            project = self._bind([given] if isinstance(given, str) else [])
+            if given is None and (_list_named(self.scope) or not get_caller(self.scope).has_all_projects):
+                value[_PROJECT] = project
+        return value
+
+    async def _get_form(self, **limits: Any) -> FormData:
+        form = await super()._get_form(**limits)
+        given = [value for value in form.getlist(_PROJECT) if isinstance(value, str)]
+        project = self._bind(given)
+        return form if given else FormData([*form.multi_items(), (_PROJECT, project)])
+
+    def _bind(self, in_body: Sequence[str]) -> str:
+        try:
+            return _bind_project(self.scope, [*_list_named(self.scope), *in_body])
+        except RequestError as error:
+            # FastAPI passes on only these while it reads a body.
+            raise HTTPException(error.status, error.message) from error
+
+
+def _list_named(scope: Scope) -> list[str]:
+    """Return the projects that path and query name."""
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    named = [value for name, value in query if name == _PROJECT]
+    in_path = scope["path_params"].get(_PROJECT)
+    return named if in_path is None else [*named, str(in_path)]
+
+
+def _bind_project(scope: Scope, named: Sequence[str]) -> str:
+    project = get_caller(scope).choose_project(named)
+    bus_headers.project.set(project)
+    return project
+
+
+def _find_project_place(route: StrictJsonRoute) -> ProjectPlace | None:
+    places: tuple[tuple[ProjectPlace, Iterable[Any]], ...] = (
+        (ProjectPlace.PATH, route.dependant.path_params),
+        (ProjectPlace.QUERY, route.dependant.query_params),
+        (ProjectPlace.BODY, route.dependant.body_params),
+    )
+    for place, fields in places:
+        for field in fields:
+            if field.alias == _PROJECT or _has_project(field.field_info):
+                return ProjectPlace.FORM if isinstance(field.field_info, params.Form) else place
+    return None
+
+
+def _has_project(field: FieldInfo) -> bool:
+    kinds = (field.annotation, *get_args(field.annotation))
+    return any(
+        inspect.isclass(kind) and issubclass(kind, BaseModel) and _PROJECT in kind.model_fields for kind in kinds
+    )

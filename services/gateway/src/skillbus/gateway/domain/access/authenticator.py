@@ -1,0 +1,118 @@
+"""Access rules of requests: which caller a request comes from, and which requests are refused.
+
+With an owner's key, every request carries it or an API key, except probes and the API documentation. Without a key the
+gateway listens on loopback only, where the browser of its user is the one way in for strangers. So the Host header must
+be a loopback name (otherwise a foreign name that resolves to 127.0.0.1 would do), and pages of other origins may not
+change anything.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.gateway.domain.access.api_key import KeyText, parse_key
+from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.principal import Principal, make_local_user, make_owner
+from skillbus.gateway.domain.access.startup import is_loopback
+
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
+_OPEN_FOLDERS: Final = ("/docs/",)
+_READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOCAL_USER: Final = make_local_user()
+_OWNER: Final = make_owner()
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Parts of a request that decide about access. Absent headers are None."""
+
+    method: str
+    path: str
+    host: str | None = None
+    origin: str | None = None
+    authorization: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticator:
+    """Access rule: the owner's key and API keys, or loopback if there is no owner's key."""
+
+    owner_digest: bytes | None = field(default=None, repr=False)
+    """SHA-256 of the owner's key."""
+    keys: KeyRing = field(default_factory=KeyRing, repr=False, compare=False)
+    note_use: Callable[[str], None] = field(default=lambda _: None, repr=False, compare=False)
+    """Called with the id of each API key that let a request in."""
+
+    @property
+    def needs_key(self) -> bool:
+        """True if requests need a key."""
+        return self.owner_digest is not None
+
+    def authenticate(self, visit: Visit) -> Principal | None:
+        """Return the caller of a request; None for probes and documentation, which anybody may read.
+
+        Raises:
+            RequestError: `unauthorized`, `forbidden`, or `unavailable` while the keys are not known yet.
+        """
+        if self.owner_digest is None:
+            _check_local(visit)
+            return _LOCAL_USER
+        if is_open_path(visit.path):
+            return None
+        scheme, _, given = (visit.authorization or "").partition(" ")
+        given = given.strip()
+        if scheme.lower() != "bearer":
+            raise _refuse("Send a key in the header `Authorization: Bearer <key>`.")
+        digest = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
+        # Both digests have the same length, so the time of the comparison reveals nothing about the key.
+        if hmac.compare_digest(digest, self.owner_digest):
+            return _OWNER
+        return self._find_principal(parse_key(given))
+
+    def _find_principal(self, text: KeyText | None) -> Principal:
+        if text is None:
+            raise _refuse("This is not a key of this server: send one in the header `Authorization: Bearer <key>`.")
+        record = self.keys.find(text.id)
+        if record is None and not self.keys.is_loaded:
+            raise RequestError(ErrorCode.UNAVAILABLE, "The API keys were not read yet: try again in a moment.")
+        if record is None or not text.matches_hash(record.secret_sha256):
+            raise _refuse("This is not a key of this server: it was removed, or it belongs to another server.")
+        if record.revoked_at is not None:
+            raise _refuse(f"The key {record.id} was revoked: ask for another one.")
+        if record.expires_at is not None and record.expires_at <= datetime.now(UTC):
+            raise _refuse(f"The key {record.id} has expired: ask for another one.")
+        self.note_use(record.id)
+        return Principal(record.id, record.role, frozenset(record.projects))
+
+
+def is_open_path(path: str) -> bool:
+    """Return True for probes and documentation. They hold no data, and a browser sends no key when it opens a page."""
+    return path in _OPEN_PATHS or path.startswith(_OPEN_FOLDERS)
+
+
+def _refuse(message: str) -> RequestError:
+    return RequestError(ErrorCode.UNAUTHORIZED, message)
+
+
+def _check_local(visit: Visit) -> None:
+    try:
+        host = urlsplit(f"//{visit.host or ''}").hostname or ""
+    except ValueError:
+        host = ""
+    if not is_loopback(host):
+        raise RequestError(
+            ErrorCode.FORBIDDEN, "Without an owner's key, only loopback names are served: use http://127.0.0.1."
+        )
+    if visit.origin is None or visit.method in _READ_METHODS:
+        return
+    try:
+        origin = urlsplit(visit.origin).netloc.lower()
+    except ValueError:
+        origin = ""
+    if origin != (visit.host or "").lower():
+        raise RequestError(ErrorCode.FORBIDDEN, "A page of another origin may not change anything here.")

@@ -1,0 +1,113 @@
+"""Making, listing and revoking of API keys."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import (
+    ApiKey,
+    ApiKeyCreated,
+    ApiKeyRecord,
+    ApiKeysListed,
+    CreateApiKey,
+    Role,
+)
+from skillbus.gateway.domain.access.api_key import make_key
+from skillbus.gateway.domain.access.principal import Principal
+
+KEYS_MAX: Final = 1_000
+"""Most keys that are neither revoked nor expired. Every replica of the gateway holds all keys in memory."""
+
+
+class KeyStore(Protocol):
+    """Stored API keys. All methods raise RequestError if the store cannot be reached."""
+
+    async def list_records(self) -> tuple[ApiKeyRecord, ...]:
+        """Return all keys in any order."""
+        ...
+
+    async def list_uses(self) -> Mapping[str, datetime]:
+        """Return the time of the last use of each key that was used."""
+        ...
+
+    async def add_record(self, record: ApiKeyRecord) -> None:
+        """Store a new key."""
+        ...
+
+    async def revoke_record(self, key_id: str, revoked_at: datetime) -> ApiKeyRecord | None:
+        """Mark a key as revoked and return it; None if there is no such key."""
+        ...
+
+
+class KeyRegistry:
+    """API keys as their administrators see them."""
+
+    def __init__(self, store: KeyStore) -> None:
+        self._store = store
+
+    async def create_key(self, request: CreateApiKey, caller: Principal) -> ApiKeyCreated:
+        """Make a key. Its text is in the reply and nowhere else.
+
+        Raises:
+            RequestError: `forbidden` for a role or a project that the caller does not have, `conflict` if there are
+                too many keys.
+        """
+        _check_rights(caller, request.role, request.projects)
+        now = datetime.now(UTC)
+        usable = sum(_is_usable(record, now) for record in await self._store.list_records())
+        if usable >= KEYS_MAX:
+            raise RequestError(ErrorCode.CONFLICT, f"There are {usable} keys, the most allowed: revoke one first.")
+        text = make_key()
+        expires_at = None if request.expires_in_s is None else now + timedelta(seconds=request.expires_in_s)
+        record = ApiKeyRecord(
+            id=text.id,
+            label=request.label,
+            role=request.role,
+            projects=tuple(dict.fromkeys(request.projects)),
+            created_at=now,
+            created_by=caller.name,
+            expires_at=expires_at,
+            secret_sha256=text.hash_secret(),
+        )
+        await self._store.add_record(record)
+        return ApiKeyCreated(**dict(record.to_api_key()), key=text.reveal())
+
+    async def list_keys(self, caller: Principal) -> ApiKeysListed:
+        """Return the keys that the caller may revoke, newest first."""
+        uses = await self._store.list_uses()
+        records = [record for record in await self._store.list_records() if _has_rights(caller, record)]
+        records.sort(key=lambda record: (record.created_at, record.id), reverse=True)
+        return ApiKeysListed(keys=tuple(record.to_api_key(uses.get(record.id)) for record in records))
+
+    async def revoke_key(self, key_id: str, caller: Principal) -> ApiKey:
+        """Revoke a key. Every replica refuses it at once. A repetition changes nothing.
+
+        Raises:
+            RequestError: `not_found` if there is no such key among those that the caller may revoke.
+        """
+        found = next((record for record in await self._store.list_records() if record.id == key_id), None)
+        if found is not None and _has_rights(caller, found):
+            if found.revoked_at is not None:
+                return found.to_api_key()
+            revoked = await self._store.revoke_record(key_id, datetime.now(UTC))
+            if revoked is not None:
+                return revoked.to_api_key()
+        raise RequestError(ErrorCode.NOT_FOUND, f"There is no key {key_id!r}.")
+
+
+def _is_usable(record: ApiKeyRecord, now: datetime) -> bool:
+    return record.revoked_at is None and (record.expires_at is None or record.expires_at > now)
+
+
+def _has_rights(caller: Principal, record: ApiKeyRecord) -> bool:
+    """Return True if the caller has every right of the key."""
+    return caller.role.includes(record.role) and (
+        caller.has_all_projects or caller.projects.issuperset(record.projects)
+    )
+
+
+def _check_rights(caller: Principal, role: Role, projects: tuple[str, ...]) -> None:
+    caller.check_role(role)
+    for project in projects:
+        caller.check_project(project)

@@ -1,0 +1,95 @@
+"""The caller of a request: its role and its projects."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import ALL_PROJECTS, Role
+from skillbus.contracts.message import DEFAULT_PROJECT
+
+CALLER: Final = "skillbus.caller"
+"""Member of the ASGI scope that holds the caller of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Caller that was let in."""
+
+    name: str
+    """`owner`, `local` on a gateway without a key, or the id of an API key."""
+    role: Role
+    projects: frozenset[str]
+    has_limits: bool = True
+    """False for the owner, who is not limited in the number of requests and runs."""
+
+    @property
+    def has_all_projects(self) -> bool:
+        """True if the caller may use every project, also those that do not exist yet."""
+        return ALL_PROJECTS in self.projects
+
+    def check_role(self, needed: Role) -> None:
+        """Raise RequestError (`forbidden`) unless the caller's role includes `needed`."""
+        if not self.role.includes(needed):
+            raise RequestError(
+                ErrorCode.FORBIDDEN, f"This needs the role {needed}; the key has the role {self.role}: use another key."
+            )
+
+    def check_all_projects(self) -> None:
+        """Raise RequestError (`forbidden`) unless the caller may use every project."""
+        if not self.has_all_projects:
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                "This concerns all projects: use the owner's key, or a key made with the project `*`.",
+            )
+
+    def check_project(self, project: str) -> None:
+        """Raise RequestError (`forbidden`) unless the caller may use a project."""
+        if not self.has_all_projects and project not in self.projects:
+            raise RequestError(
+                ErrorCode.FORBIDDEN, f"The key does not belong to this project. Its projects: {self._list_projects()}."
+            )
+
+    def choose_project(self, named: Collection[str]) -> str:
+        """Return the project of a request that names these projects in its path, query or body.
+
+        Raises:
+            RequestError: `forbidden` for a project that the key does not belong to; `invalid_request` if the request
+                names two, or none and the key belongs to several.
+        """
+        wanted = set(named)
+        for project in wanted:
+            self.check_project(project)
+        if len(wanted) > 1:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "The request names two projects: name one.")
+        if wanted:
+            return wanted.pop()
+        if self.has_all_projects:
+            return DEFAULT_PROJECT
+        if len(self.projects) == 1:
+            return next(iter(self.projects))
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"The key belongs to several projects: name one as `project`, of {self._list_projects()}.",
+        )
+
+    def _list_projects(self) -> str:
+        return ", ".join(sorted(self.projects))
+
+
+def make_owner() -> Principal:
+    """Return the caller who sent the owner's key."""
+    return Principal("owner", Role.ADMIN, frozenset({ALL_PROJECTS}), has_limits=False)
+
+
+def make_local_user() -> Principal:
+    """Return the caller of a gateway without a key: any program of this machine."""
+    return Principal("local", Role.ADMIN, frozenset({ALL_PROJECTS}), has_limits=False)
+
+
+def get_caller(scope: Mapping[str, object]) -> Principal:
+    """Return the caller in the ASGI scope of a request. Raises TypeError on a path that needs no key."""
+    caller = scope.get(CALLER)
+    if not isinstance(caller, Principal):
+        raise TypeError(f"{scope.get('path')} needs no key and has no caller")
+    return caller

@@ -79,12 +79,17 @@ class System:
         )
 
 
+def open_http(standalone: Standalone) -> httpx.AsyncClient:
+    """A client of the owner."""
+    return httpx.AsyncClient(base_url=standalone.http_url, headers=standalone.http_headers, timeout=60, trust_env=False)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[System]:
     settings = StandaloneSettings(data=tmp_path_factory.mktemp("e2e") / "parent" / "data", http_port=0)
     async with (
         open_standalone(settings) as standalone,
-        httpx.AsyncClient(base_url=standalone.http_url, timeout=60, trust_env=False) as http,
+        open_http(standalone) as http,
     ):
         running = System(standalone, http)
         await running.settle()

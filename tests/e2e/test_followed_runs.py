@@ -97,7 +97,13 @@ async def known(system: System, run_id: str) -> bool:
 async def test_ctrl_c_ends_a_run_of_the_command_and_shows_what_it_gave(system: System, tmp_path: Path) -> None:
     words = ("run", "linger", "--stream", "--out", str(tmp_path), "--url", str(system.http.base_url), "--", "--linger")
     command = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "skillbus.cli", *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "skillbus.cli",
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "SKILLBUS_DATA": str(system.data)},
     )
     async with asyncio.timeout(15):
         assert command.stdout is not None

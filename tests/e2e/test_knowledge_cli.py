@@ -34,7 +34,8 @@ class CommandLine:
     system: System
 
     async def __call__(self, *words: str, code: int = 0, stdin: str | None = None) -> Result:
-        address = {"SKILLBUS_URL": str(self.system.http.base_url), "COLUMNS": "200"}
+        address = {"SKILLBUS_URL": str(self.system.http.base_url), "SKILLBUS_DATA": str(self.system.data)}
+        address["COLUMNS"] = "200"
         result = await asyncio.to_thread(CliRunner().invoke, create_app(), list(words), input=stdin, env=address)
         assert result.exit_code == code, result.output
         return result

@@ -28,7 +28,9 @@ async def test_the_rest_api_of_knowledge_keeps_its_contract_on_a_whole_skillbus(
         "project": ["default", "team-a", "team-b"],
     }
     url = system.standalone.http_url
-    report = await check_rest_contract(url, "^/api/knowledge", known, folder=tmp_path, examples=2)
+    report = await check_rest_contract(
+        url, "^/api/knowledge", known, folder=tmp_path, examples=2, key=system.standalone.api_key
+    )
     assert report.kept, report.text
     assert len(report.operations) == 19
     assert report.succeeded == report.operations

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from skillbus.standalone.app import StandaloneSettings, open_standalone
 
-from .conftest import Json, System, problem, skill_package
+from .conftest import Json, System, open_http, problem, skill_package
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,7 +41,7 @@ async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Sys
         environment.setenv("SKILLBUS_SANDBOX_PRIVATE_ADDRESSES", "127.0.0.0/8")
         async with (
             open_standalone(settings) as standalone,
-            httpx.AsyncClient(base_url=standalone.http_url, timeout=60, trust_env=False) as http,
+            open_http(standalone) as http,
         ):
             yield System(standalone, http)
 

@@ -166,6 +166,15 @@ COMMANDS: Final[Entries] = {
             "remove": CommandEntry("tools.mcp_commands:remove_server", "Remove an MCP server and its tools."),
         },
     ),
+    "keys": GroupEntry(
+        "Make, list and revoke API keys.",
+        "skillbus keys create --label 'build server' --role runner --project default --expires 30d",
+        {
+            "create": CommandEntry("keys.commands:create_key", "Make a key and show it once."),
+            "list": CommandEntry("keys.commands:list_keys", "List the keys with their last use."),
+            "revoke": CommandEntry("keys.commands:revoke_keys", "Revoke keys: they are refused at once."),
+        },
+    ),
     "eval": GroupEntry(
         "Measure the quality of search on judged data.",
         "skillbus eval tools --corpus tools.jsonl --queries queries.jsonl",

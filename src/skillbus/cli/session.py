@@ -1,4 +1,4 @@
-"""Parts of all commands: the options --json, --url, --key and --project, the connection, and the exit codes.
+"""Parts of all commands: the options --json, --url, --api-key and --project, the connection, and the exit codes.
 
 A command is an async function that takes a `Session` or a `LocalSession` and its options. The decorators
 `remote_command` and `server_command` make from it what the command tree needs: a plain function that has the shared
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 
+from skillbus.cli.client.local_server import read_local_key
 from skillbus.cli.command_tree import TRAILING_WORDS, CommandSpec
 from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
 from skillbus.cli.output import CommandOutput, clean_line, open_output
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
-KeyOption = Annotated[
-    str | None, typer.Option("--key", envvar=["SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"], help="API key of the server.")
-]
+_KEY_VARIABLES: Final = ["SKILLBUS_API_KEY", "SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"]
+_KEY_HELP: Final = "API key of the server. Default: the one in data/connection.json of a server on this machine."
+_KEY_OPTION: Final = "--api-key"
+_SHORT_KEY_OPTION: Final = "--key"
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Project to use. Default: chosen by the server.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
@@ -100,6 +102,7 @@ def remote_command(
     *,
     has_project: bool = True,
     url_option: str = "--url",
+    key_option: str = _KEY_OPTION,
     trailing_words: str | None = None,
     aliases: Mapping[str, str] | None = None,
 ) -> Callable[[CommandFunction], CommandSpec]:
@@ -109,6 +112,7 @@ def remote_command(
         example: A command line for the help page.
         has_project: False where the data belongs to no project.
         url_option: Name of the server's address, for a command with another `--url`.
+        key_option: Name of the server's key, for a command with another `--api-key`.
         trailing_words: See `CommandSpec`.
         aliases: See `CommandSpec`.
     """
@@ -117,7 +121,7 @@ def remote_command(
         def run(
             ctx: typer.Context,
             url: str = DEFAULT_URL,
-            key: KeyOption = None,
+            key: str | None = None,
             project: ProjectOption = None,
             as_json: JsonOption = False,
             **own: object,
@@ -131,7 +135,8 @@ def remote_command(
             )
 
             externals = ctx.ensure_object(Externals)
-            remote = Remote(_check(check_url, url, url_option), _check(check_key, key, "--key"), project)
+            address = _check(check_url, url, url_option)
+            remote = Remote(address, _check(check_key, key, key_option) or read_local_key(address), project)
 
             async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
@@ -142,8 +147,10 @@ def remote_command(
         url_type = Annotated[
             str, typer.Option(url_option, envvar="SKILLBUS_URL", help="Address of the skillbus server.")
         ]
-        _add_options(run, command, {"url": url_type}, left_out=() if has_project else ("project",))
-        return CommandSpec(run, _format_help(command, example), trailing_words, aliases or {})
+        key_type = Annotated[str | None, typer.Option(key_option, envvar=_KEY_VARIABLES, help=_KEY_HELP)]
+        _add_options(run, command, {"url": url_type, "key": key_type}, left_out=() if has_project else ("project",))
+        spellings = {_SHORT_KEY_OPTION: _KEY_OPTION} if key_option == _KEY_OPTION else {}
+        return CommandSpec(run, _format_help(command, example), trailing_words, {**spellings, **(aliases or {})})
 
     return decorate
 

@@ -13,16 +13,25 @@ from skillbus.gateway.wiring import Gateway, open_gateway
 
 Serve = Callable[..., Awaitable[None]]
 
+OWNER_KEY = "an-owner's-key-of-some-length"
+OWNER: dict[str, str] = {"Authorization": f"Bearer {OWNER_KEY}"}
+"""Header of requests that may do everything."""
+
+
+def make_settings(**more: object) -> GatewaySettings:
+    """Settings of a gateway with an owner's key on a free port."""
+    return GatewaySettings.model_validate({"port": 0, "owner_key": OWNER_KEY, **more})
+
 
 @pytest.fixture
 async def gateway(bus: Bus) -> AsyncGenerator[Gateway]:
-    async with open_gateway(bus, GatewaySettings(port=0)) as opened:
+    async with open_gateway(bus, make_settings()) as opened:
         yield opened
 
 
 @pytest.fixture
 async def http(gateway: Gateway) -> AsyncGenerator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=gateway.url, timeout=30, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=gateway.url, headers=OWNER, timeout=30, trust_env=False) as client:
         yield client
 
 

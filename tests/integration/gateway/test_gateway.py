@@ -27,19 +27,18 @@ from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
 from skillbus.gateway.adapters.body_limit import LINGER_BYTES
-from skillbus.gateway.domain.access import OwnerKeyInvalidError, OwnerKeyRequiredError
+from skillbus.gateway.domain.access.startup import OwnerKeyInvalidError, OwnerKeyRequiredError, TlsRequiredError
 from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import Gateway, open_gateway
 from skillbus.standalone.nats_server import NatsServer
 
-from .conftest import Serve
+from .conftest import OWNER, OWNER_KEY, Serve, make_settings
 
 MIB = 1024 * 1024
 WAIT_S = 5
 PACKAGE = os.urandom(MIB)
 PART = b'--b\r\nContent-Disposition: form-data; name="package"; filename="p"\r\n\r\n'
-RUN = "run-0123456789abcdef"
-KEY = "a-key-for-tests-0123456789"
+RUN = "0123456789abcdef" * 2
 
 
 async def install(request: InstallSkill) -> SkillInstalled:
@@ -228,8 +227,8 @@ async def test_an_upload_without_end_is_answered_and_hung_up_on(gateway: Gateway
     address = urlsplit(gateway.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     writer.write(
-        b"POST /api/skills HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
-        b"Content-Type: multipart/form-data; boundary=b\r\n\r\n%x\r\n%s\r\n" % (len(PART), PART)
+        b"POST /api/skills HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nTransfer-Encoding: chunked\r\n"
+        b"Content-Type: multipart/form-data; boundary=b\r\n\r\n%x\r\n%s\r\n" % (OWNER_KEY.encode(), len(PART), PART)
     )
 
     async def send_for_ever() -> int:
@@ -261,8 +260,8 @@ async def test_a_request_at_work_is_answered_when_the_gateway_stops(bus: Bus, se
         return ToolsFound(results=(), took_ms=1)
 
     await serve(route(SEARCH_TOOLS, slowly))
-    async with asyncio.timeout(WAIT_S), httpx.AsyncClient(trust_env=False) as client:
-        async with open_gateway(bus, GatewaySettings(port=0)) as gateway:
+    async with asyncio.timeout(WAIT_S), httpx.AsyncClient(headers=OWNER, trust_env=False) as client:
+        async with open_gateway(bus, make_settings()) as gateway:
             answering = asyncio.create_task(client.post(f"{gateway.url}/api/tools/search", json={"query": "x"}))
             await asked.wait()
             asyncio.get_running_loop().call_later(0.3, go_on.set)
@@ -276,7 +275,7 @@ async def test_a_port_that_is_taken_is_named(bus: Bus) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(StartError, match=str(port)) as refused:
-            async with open_gateway(bus, GatewaySettings(port=port)):
+            async with open_gateway(bus, make_settings(port=port)):
                 pass
     assert isinstance(refused.value.__cause__, PortInUseError)
 
@@ -288,18 +287,36 @@ async def test_without_a_key_it_does_not_listen_for_others(bus: Bus) -> None:
     assert isinstance(refused.value.__cause__, OwnerKeyRequiredError)
 
 
+async def test_with_a_key_it_listens_for_others_only_behind_tls(bus: Bus) -> None:
+    with pytest.raises(StartError, match="TLS") as refused:
+        async with open_gateway(bus, make_settings(host="0.0.0.0")):
+            pass
+    assert isinstance(refused.value.__cause__, TlsRequiredError)
+    async with open_gateway(bus, make_settings(host="0.0.0.0", tls_in_front=True)) as gateway:
+        assert gateway.url.startswith("http://0.0.0.0:")
+
+
+async def test_without_a_key_it_serves_loopback_only_if_someone_says_so(bus: Bus) -> None:
+    with pytest.raises(StartError, match="SKILLBUS_GATEWAY_NO_KEY"):
+        async with open_gateway(bus, GatewaySettings(port=0)):
+            pass
+    async with (
+        open_gateway(bus, GatewaySettings(port=0, no_key=True)) as gateway,
+        httpx.AsyncClient(base_url=gateway.url, trust_env=False) as client,
+    ):
+        assert (await client.get("/api/keys")).json() == {"keys": []}
+
+
 async def test_the_key_can_come_from_a_file(bus: Bus, serve: Serve, tmp_path: Path) -> None:
     await serve(route(SEARCH_TOOLS, find))
     file = tmp_path / "key"
-    file.write_text(f"{KEY}\n")
+    file.write_text(f"{OWNER_KEY}\n")
     async with (
         open_gateway(bus, GatewaySettings(port=0, owner_key_file=file)) as gateway,
         httpx.AsyncClient(base_url=gateway.url, trust_env=False) as client,
     ):
         without = await client.post("/api/tools/search", json={"query": "x"})
-        with_key = await client.post(
-            "/api/tools/search", json={"query": "x"}, headers={"Authorization": f"Bearer {KEY}"}
-        )
+        with_key = await client.post("/api/tools/search", json={"query": "x"}, headers=OWNER)
     assert (without.status_code, with_key.status_code) == (401, 200)
 
 

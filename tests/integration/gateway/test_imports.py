@@ -16,7 +16,7 @@ from skillbus.contracts.indexer.tools import MAX_TOOLS, PUT_TOOLS, PutTools, Too
 from skillbus.gateway.wiring import Gateway
 from skillbus.standalone.nats_server import NatsServer
 
-from .conftest import Serve
+from .conftest import OWNER_KEY, Serve
 
 TOOLS = 3 * MAX_TOOLS + 7
 PARAMETERS = {"type": "object", "properties": {f"参数{number}": {"type": "string"} for number in range(20)}}
@@ -67,7 +67,7 @@ async def test_an_import_during_a_crash_of_nats_is_whole(
 async def test_the_command_hears_why_a_large_file_of_something_else_is_refused(gateway: Gateway) -> None:
     """The refusal comes while megabytes are still to be sent."""
     body = b"id,name,description\n" * 400_000
-    async with asyncio.timeout(2 * WAIT_S), open_connection(Remote(gateway.url)) as connection:
+    async with asyncio.timeout(2 * WAIT_S), open_connection(Remote(gateway.url, OWNER_KEY)) as connection:
         with pytest.raises(ProblemError) as refused:
             await connection.send("PUT", "/api/tools", content=chunks(body))
     assert (refused.value.status, refused.value.problem_code) == (400, "invalid_request")
@@ -79,8 +79,9 @@ async def test_a_caller_that_hangs_up_leaves_a_gateway_that_serves(
     await serve(route(PUT_TOOLS, put_all))
     host, _, port = gateway.url.removeprefix("http://").partition(":")
     _, writer = await asyncio.open_connection(host, int(port))
-    head = f"PUT /api/tools HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 1000000\r\n\r\n".encode()
-    writer.write(head + line(1))
+    headers = (f"Host: {host}:{port}", f"Authorization: Bearer {OWNER_KEY}", "Content-Length: 1000000")
+    head = "\r\n".join(("PUT /api/tools HTTP/1.1", *headers, "", ""))
+    writer.write(head.encode() + line(1))
     await writer.drain()
     writer.close()
     await writer.wait_closed()

@@ -25,12 +25,10 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty, FloatMatrix
-from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import Gateway, open_gateway
 
-from .conftest import Serve
+from .conftest import OWNER_KEY, Serve, make_settings
 
-KEY = "a-key-for-tests-0123456789"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TEXTS = [f"text-{number}" for number in range(2048)]
 
@@ -64,7 +62,7 @@ async def embedder(serve: Serve) -> FakeEmbedder:
 @pytest.fixture
 async def client(gateway: Gateway) -> AsyncGenerator[openai.AsyncOpenAI]:
     http = httpx.AsyncClient(trust_env=False)
-    async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key="unused", http_client=http) as opened:
+    async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=OWNER_KEY, http_client=http) as opened:
         yield opened
 
 
@@ -89,7 +87,7 @@ async def test_both_encodings_give_the_same_numbers(
 def use_synchronously(url: str) -> tuple[list[float], list[str], str]:
     with (
         httpx.Client(trust_env=False) as http,
-        openai.OpenAI(base_url=f"{url}/v1", api_key="unused", http_client=http) as client,
+        openai.OpenAI(base_url=f"{url}/v1", api_key=OWNER_KEY, http_client=http) as client,
     ):
         vectors = client.embeddings.create(model="use", input=TEXTS)
         models = [model.id for model in client.models.list()]
@@ -155,9 +153,9 @@ async def test_the_client_comes_again_after_overload_and_not_after_a_failure(
 
 async def test_the_owners_key_is_the_clients_api_key(bus: Bus, embedder: FakeEmbedder) -> None:
     async with (
-        open_gateway(bus, GatewaySettings.model_validate({"port": 0, "owner_key": KEY})) as gateway,
+        open_gateway(bus, make_settings()) as gateway,
         httpx.AsyncClient(trust_env=False) as http,
-        openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, http_client=http) as client,
+        openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=OWNER_KEY, http_client=http) as client,
     ):
         assert (await client.embeddings.create(model="use", input="a")).data
         with pytest.raises(openai.AuthenticationError) as refused:

@@ -105,6 +105,11 @@ def up(start: Start, tmp_path: Path) -> Up:
     return begin
 
 
+def read_headers(data: Path) -> dict[str, str]:
+    """The header with which the user of a data directory may do everything."""
+    return {"Authorization": f"Bearer {json.loads((data / 'connection.json').read_text())['api_key']}"}
+
+
 @pytest.fixture
 async def http() -> AsyncGenerator[httpx.AsyncClient]:
     async with httpx.AsyncClient(timeout=20, trust_env=False) as client:

@@ -17,7 +17,7 @@ from skillbus.common.testing import eventually
 from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone
 from skillbus.standalone.nats_server import NatsServer
 
-from .conftest import WAIT_S, Started, Up
+from .conftest import WAIT_S, Started, Up, read_headers
 from .packages import package
 
 
@@ -74,10 +74,11 @@ async def test_sigterm_ends_it_and_everything_that_it_started(up: Up, http: http
 
 
 async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there_at_the_next_start(
-    up: Up, http: httpx.AsyncClient
+    up: Up, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     killed = await up()
     url = (await killed.document())["http_url"]
+    http.headers.update(read_headers(tmp_path / "data"))
     accepted = await http.post(
         f"{url}/api/skills", files={"package": ("p.zip", package("weather", "查询城市天气预报"))}
     )

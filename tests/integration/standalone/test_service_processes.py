@@ -69,6 +69,7 @@ async def test_a_gateway_alone_is_alive_and_says_that_it_is_not_ready(
         "SKILLBUS_NATS_URL": nats_server.address.url,
         "SKILLBUS_NATS_TOKEN": nats_server.address.token,
         "SKILLBUS_GATEWAY_PORT": str(port),
+        "SKILLBUS_GATEWAY_NO_KEY": "true",
     }
     started = await start("skillbus.gateway", environment=environment)
     url = f"http://127.0.0.1:{port}"

@@ -107,7 +107,14 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    for name in ("SKILLBUS_URL", "SKILLBUS_KEY", "SKILLBUS_OWNER_KEY", "FORCE_COLOR", "TTY_COMPATIBLE"):
+    for name in (
+        "SKILLBUS_URL",
+        "SKILLBUS_API_KEY",
+        "SKILLBUS_KEY",
+        "SKILLBUS_OWNER_KEY",
+        "FORCE_COLOR",
+        "TTY_COMPATIBLE",
+    ):
         monkeypatch.delenv(name, raising=False)
     data = judged(70, 140)
     made = Bench(FakeServer(data, vectors(data, signal=1.0)), tmp_path)

@@ -30,7 +30,14 @@ def server() -> FakeServer:
 
 @pytest.fixture
 def skillbus(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    for name in ("SKILLBUS_URL", "SKILLBUS_KEY", "SKILLBUS_OWNER_KEY", "FORCE_COLOR", "TTY_COMPATIBLE"):
+    for name in (
+        "SKILLBUS_URL",
+        "SKILLBUS_API_KEY",
+        "SKILLBUS_KEY",
+        "SKILLBUS_OWNER_KEY",
+        "FORCE_COLOR",
+        "TTY_COMPATIBLE",
+    ):
         monkeypatch.delenv(name, raising=False)
     return CommandLine(server)
 

@@ -26,6 +26,7 @@ class FakeRunning:
     data: Path
     http_url: str = "http://127.0.0.1:1"
     nats_url: str = "nats://127.0.0.1:2"
+    api_key: str | None = "the-owner's-key"
 
 
 async def until_said(words: bytes) -> None:

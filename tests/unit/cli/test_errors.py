@@ -175,7 +175,7 @@ def test_help_names_the_owners_key(skillbus: CommandLine, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--url", "ftp://x"], ["--url", "http://"], ["--url", "x:80"], ["--key", "schlüssel"]]
+    "words", [["--url", "ftp://x"], ["--url", "http://"], ["--url", "x:80"], ["--api-key", "schlüssel"]]
 )
 def test_an_address_or_key_that_cannot_be_used_is_wrong_usage(
     skillbus: CommandLine, server: FakeServer, words: list[str]

@@ -11,7 +11,7 @@ from skillbus.gateway.domain.skill_runner import ARTIFACT_BYTES
 
 from .fakes import World
 
-RUN = "run-0123456789abcdef"
+RUN = "0123456789abcdef0123456789abcdef"
 
 
 def inline(data: bytes) -> Content:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import BinaryIO, Final, TypedDict, TypeVar, Unpack
 from urllib.parse import urljoin, urlsplit
@@ -41,7 +41,7 @@ class Remote:
     """Address of the server, and the key and project to send with every request."""
 
     url: str
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
     project: str | None = None
 
 

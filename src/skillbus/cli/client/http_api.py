@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEAD_LETTERS: Final = "/api/dead-letters"
 EMBEDDINGS: Final = "/v1/embeddings"
 INDEXES: Final = "/api/indexes"
+KEYS: Final = "/api/keys"
 KNOWLEDGE: Final = "/api/knowledge"
 MCP_SERVERS: Final = "/api/mcp-servers"
 MODELS: Final = "/api/embedding/models"
@@ -37,8 +38,8 @@ _UNAVAILABLE: Final = "Try again in a moment. `skillbus status` shows which serv
 
 ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.INVALID_REQUEST: "Correct the fields named above. `--help` shows the bounds.",
-    ErrorCode.UNAUTHORIZED: "Give a key with --key or SKILLBUS_KEY.",
-    ErrorCode.FORBIDDEN: "If it is disabled, run `skillbus skills enable NAME`; otherwise use a key with this right.",
+    ErrorCode.UNAUTHORIZED: "Give a key with --api-key or SKILLBUS_API_KEY, or the server's folder with SKILLBUS_DATA.",
+    ErrorCode.FORBIDDEN: "If it is disabled, run `skillbus skills enable NAME`; otherwise use another key.",
     ErrorCode.SKILL_NOT_FOUND: "`skillbus list` shows the installed skills, `skillbus install PATH` adds one.",
     ErrorCode.NOT_FOUND: "Check the name, and --project if the command has it.",
     ErrorCode.UNKNOWN_ACTION: "`skillbus list --json` shows the actions of each skill.",

@@ -19,6 +19,7 @@ from skillbus.cli.server.commands import (
     DEFAULT_PORT,
     HostOption,
     LogOption,
+    NoKeyOption,
     describe_server,
 )
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
@@ -38,10 +39,6 @@ DemoPortOption = Annotated[
     int | None,
     typer.Option("--http-port", min=0, max=65_535, help="Port of the HTTP API. Default: 8080 with --stay, else free."),
 ]
-OwnKeyOption = Annotated[
-    str | None,
-    typer.Option("--key", envvar=["SKILLBUS_OWNER_KEY", "SKILLBUS_KEY"], help="The owner's key, if one is set."),
-]
 
 
 @server_command("skillbus demo --stay")
@@ -53,12 +50,12 @@ async def run_demo(
     http_port: DemoPortOption = None,
     host: HostOption = DEFAULT_HOST,
     log_level: LogOption = "WARNING",
-    key: OwnKeyOption = None,
+    no_key: NoKeyOption = False,
 ) -> None:
     """Start everything and show search, a run and knowledge on the examples.
 
-    Exits with 1 if a step failed; with --stay, when the server is stopped. If SKILLBUS_OWNER_KEY is set, every HTTP
-    request must carry this key; if not, --host must be a loopback address.
+    Exits with 1 if a step failed; with --stay, when the server is stopped. HTTP requests carry the owner's key:
+    SKILLBUS_OWNER_KEY, or the file owner.key of the data directory, which the first start makes.
     """
     folders, record = list_skill_folders(skills), DemoRecord()
     port = http_port if http_port is not None else (DEFAULT_PORT if stay else 0)
@@ -66,10 +63,10 @@ async def run_demo(
     try:
         async with AsyncExitStack() as stack:
             kept = data or (DEFAULT_DATA if stay else Path(stack.enter_context(TemporaryDirectory(prefix="skillbus-"))))
-            running = await _start_server(session, stack, ServerPlan(kept, host, port, log_level), record)
+            running = await _start_server(session, stack, ServerPlan(kept, host, port, log_level, no_key), record)
             docs_url = record.steps[0].facts["docs_url"]
             try:
-                await _finish_unless_stopped(_play_demo(session, running, folders, record, key), stopping)
+                await _finish_unless_stopped(_play_demo(session, running, folders, record), stopping)
                 session.output.show_result(record.document(), lambda: Text(f"\nAPI docs: {docs_url}", "bold"))
             except CliError as error:
                 if not stay or isinstance(error, StoppedError):
@@ -117,12 +114,12 @@ async def _start_server(
 
 
 async def _play_demo(
-    session: LocalSession, running: RunningServer, folders: tuple[Path, ...], record: DemoRecord, key: str | None
+    session: LocalSession, running: RunningServer, folders: tuple[Path, ...], record: DemoRecord
 ) -> None:
     # httpx takes 0.1 s of CPU to import, which help pages need not wait for.
     from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
 
-    async with open_connection(Remote(running.http_url, key), session.externals.transport) as connection:
+    async with open_connection(Remote(running.http_url, running.api_key), session.externals.transport) as connection:
         examples = folders[0].parent.parent
         await Demo(connection, session.output, record, folders, examples / "data", examples / "knowledge").play()
 

@@ -44,7 +44,9 @@ async def list_providers(session: Session) -> None:
     session.output.show_result(listed, lambda: render_providers(listed.providers))
 
 
-@remote_command("skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY", has_project=False)
+@remote_command(
+    "skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY", has_project=False, key_option="--key"
+)
 async def add_provider(
     session: Session,
     name: Name,
@@ -67,7 +69,7 @@ async def add_provider(
     session.output.print_note(f"`skillbus models add {added.name} MODEL` adds one of its models.")
 
 
-@remote_command("skillbus providers update openai --timeout 20", has_project=False)
+@remote_command("skillbus providers update openai --timeout 20", has_project=False, key_option="--key")
 async def update_provider(
     session: Session,
     name: Name,

@@ -32,6 +32,15 @@ PortOption = Annotated[
         "--http-port", envvar="SKILLBUS_HTTP_PORT", min=0, max=65_535, help="Port of the HTTP API; 0 takes a free one."
     ),
 ]
+NoKeyOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-key",
+        envvar="SKILLBUS_NO_KEY",
+        help="Serve HTTP without a key, on loopback only: every program of this machine may do everything but start "
+        "commands of MCP servers.",
+    ),
+]
 Fix = Annotated[bool, typer.Option("--fix", help="Repair the differences, and compare again.")]
 
 DEFAULT_DATA: Final = Path("data")
@@ -54,16 +63,18 @@ async def start_server(
     http_port: PortOption = DEFAULT_PORT,
     host: HostOption = DEFAULT_HOST,
     log_level: LogOption = "INFO",
+    no_key: NoKeyOption = False,
 ) -> None:
     """Run every service in one process until SIGINT or SIGTERM.
 
-    With --json, a document with the addresses is printed when the server is ready. If SKILLBUS_OWNER_KEY is set, every
-    HTTP request must carry this key; if not, --host must be a loopback address.
+    With --json, a document with the addresses is printed when the server is ready. HTTP requests carry the owner's key:
+    SKILLBUS_OWNER_KEY, or the file owner.key of the data directory, which the first start makes. Commands on this
+    machine read it from there. `skillbus keys create` makes keys with fewer rights.
     """
     started = perf_counter()
     stopping = asyncio.ensure_future(session.externals.wait_for_signal())
     try:
-        async with session.externals.start(ServerPlan(data, host, http_port, log_level)) as running:
+        async with session.externals.start(ServerPlan(data, host, http_port, log_level, no_key)) as running:
             facts = describe_server(running, perf_counter() - started)
             session.output.show_result(facts, lambda: tables.build_document(facts))
             await stopping

@@ -20,6 +20,9 @@ class RunningServer(Protocol):
     def http_url(self) -> str: ...
 
     @property
+    def api_key(self) -> str | None: ...
+
+    @property
     def nats_url(self) -> str: ...
 
     @property
@@ -35,6 +38,8 @@ class ServerPlan:
     http_port: int
     """0 takes any free port."""
     log_level: str
+    no_key: bool = False
+    """True serves HTTP without a key."""
 
 
 StartServer = Callable[[ServerPlan], AbstractAsyncContextManager[RunningServer]]
@@ -57,7 +62,9 @@ async def start_standalone(plan: ServerPlan) -> AsyncIterator[RunningServer]:
             from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415
 
             configure_logging(plan.log_level)
-            settings = StandaloneSettings(data=plan.data, http_host=plan.http_host, http_port=plan.http_port)
+            settings = StandaloneSettings(
+                data=plan.data, http_host=plan.http_host, http_port=plan.http_port, no_key=plan.no_key
+            )
             try:
                 running = await stack.enter_async_context(open_standalone(settings))
             except StartError as error:

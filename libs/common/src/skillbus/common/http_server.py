@@ -67,6 +67,11 @@ async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerat
         await serving
 
 
+def check_port(host: str, port: int) -> None:
+    """Raise PortInUseError unless this process can listen on an address now."""
+    _listen(host, port).close()
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

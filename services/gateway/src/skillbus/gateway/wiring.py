@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
-from skillbus.common.http_server import PortInUseError, serve_http
+from skillbus.common.http_server import PortInUseError, check_port, serve_http
 from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
@@ -74,13 +74,13 @@ async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Ga
 
 
 async def check_start(settings: GatewaySettings) -> bytes | None:
-    """Check the owner's key and the address, and return the SHA-256 of the key, or None without one.
+    """Check the owner's key, the address and the port. Return the SHA-256 of the key, or None without one.
 
     Raises:
-        StartError: Strangers could use the address or read keys there, or the key cannot be used.
+        StartError: Strangers could use the address or read keys there, the key cannot be used, or the port is in use.
     """
     try:
-        owner_digest = hash_owner_key(await asyncio.to_thread(_read_key, settings))
+        owner_digest = hash_owner_key(await asyncio.to_thread(read_owner_key, settings))
         addresses: list[str] = []
         # Without an address, listening fails later with the reason.
         with suppress(OSError):
@@ -93,7 +93,8 @@ async def check_start(settings: GatewaySettings) -> bytes | None:
             without_key=settings.no_key,
             tls_in_front=settings.tls_in_front,
         )
-    except GatewayError as error:
+        check_port(settings.host, settings.port)
+    except (GatewayError, PortInUseError) as error:
         raise StartError(str(error)) from error
     return owner_digest
 
@@ -124,13 +125,18 @@ async def _build_app(
     return build_app(router, TAGS, settings, authenticator, HttpMetrics(bus.metrics.registry))
 
 
-def _read_key(settings: GatewaySettings) -> str | None:
+def read_owner_key(settings: GatewaySettings) -> str | None:
+    """Return the owner's key of the settings, from its file if it is in one; None if none is set.
+
+    Raises:
+        OwnerKeyInvalidError: The file cannot be read.
+    """
     if settings.owner_key is not None:
         return settings.owner_key.get_secret_value()
     if settings.owner_key_file is None:
         return None
     try:
-        return settings.owner_key_file.read_text("utf-8")
+        return settings.owner_key_file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise OwnerKeyInvalidError(
             f"cannot read {settings.owner_key_file}: {type(error).__name__}. "

@@ -93,7 +93,11 @@ class _BoundRequest(StrictRequest):
     async def _get_form(self, **limits: Any) -> FormData:
         form = await super()._get_form(**limits)
         given = [value for value in form.getlist(_PROJECT) if isinstance(value, str)]
-        project = self._bind(given)
+        try:
+            project = self._bind(given)
+        except HTTPException:
+            await form.close()  # FastAPI does not know it yet
+            raise
         return form if given else FormData([*form.multi_items(), (_PROJECT, project)])
 
     def _bind(self, in_body: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Path, Response
+from fastapi import Path, Request, Response
 
 from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
@@ -21,6 +21,7 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 
@@ -40,13 +41,15 @@ class McpServerRoutes:
 
     caller: BusCaller
 
-    async def register_mcp_server(self, body: RegisterMcpServer, response: Response) -> McpServer:
+    async def register_mcp_server(self, body: RegisterMcpServer, request: Request, response: Response) -> McpServer:
         """Register an MCP server by `url` or `command`, add its tools to the catalogue, and follow its changes.
 
         A server with the same name is replaced. Values of `headers` and `env` are never returned; `env:NAME` and
         `file:PATH` are references that the agent service resolves. A server that does not reply is registered anyway,
-        and the connection is retried: see `state`.
+        and the connection is retried: see `state`. A gateway without a key never accepts a command.
         """
+        if body.command is not None:
+            get_caller(request.scope).check_key()
         registered = await self.caller.call(REGISTER_MCP_SERVER, body)
         response.headers["Location"] = f"{_SERVERS}/{registered.name}"
         return registered

@@ -87,7 +87,7 @@ class RunRoutes:
         return await self.caller.call(CANCEL_RUN, RunSelector(project=project, run_id=run_id))
 
     async def get_artifact(
-        self, run_id: str, name: str, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
+        self, run_id: RunInPath, name: str, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> Response:
         """Fetch a file that a run left, for one day. A key of single projects fetches only files of their runs."""
         if not get_caller(request.scope).has_all_projects:

@@ -17,14 +17,12 @@ from urllib.parse import urlsplit
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.gateway.domain.access.api_key import KeyText, parse_key
 from skillbus.gateway.domain.access.key_ring import KeyRing
-from skillbus.gateway.domain.access.principal import Principal, make_local_user, make_owner
+from skillbus.gateway.domain.access.principal import LOCAL_USER, OWNER, Principal
 from skillbus.gateway.domain.access.startup import is_loopback
 
 _OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_FOLDERS: Final = ("/docs/",)
 _READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_LOCAL_USER: Final = make_local_user()
-_OWNER: Final = make_owner()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Authenticator:
         """
         if self.owner_digest is None:
             _check_local(visit)
-            return _LOCAL_USER
+            return LOCAL_USER
         if is_open_path(visit.path):
             return None
         scheme, _, given = (visit.authorization or "").partition(" ")
@@ -71,7 +69,7 @@ class Authenticator:
         digest = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
         # Both digests have the same length, so the time of the comparison reveals nothing about the key.
         if hmac.compare_digest(digest, self.owner_digest):
-            return _OWNER
+            return OWNER
         return self._find_principal(parse_key(given))
 
     def _find_principal(self, text: KeyText | None) -> Principal:

@@ -28,6 +28,13 @@ class Principal:
         """True if the caller may use every project, also those that do not exist yet."""
         return ALL_PROJECTS in self.projects
 
+    def check_key(self) -> None:
+        """Raise RequestError (`forbidden`) on a gateway without a key, where any program may be the caller."""
+        if self == LOCAL_USER:
+            raise RequestError(
+                ErrorCode.FORBIDDEN, "Without an owner's key no program is started: serve with a key instead."
+            )
+
     def check_role(self, needed: Role) -> None:
         """Raise RequestError (`forbidden`) unless the caller's role includes `needed`."""
         if not self.role.includes(needed):
@@ -77,14 +84,10 @@ class Principal:
         return ", ".join(sorted(self.projects))
 
 
-def make_owner() -> Principal:
-    """Return the caller who sent the owner's key."""
-    return Principal("owner", Role.ADMIN, frozenset({ALL_PROJECTS}), has_limits=False)
-
-
-def make_local_user() -> Principal:
-    """Return the caller of a gateway without a key: any program of this machine."""
-    return Principal("local", Role.ADMIN, frozenset({ALL_PROJECTS}), has_limits=False)
+OWNER: Final = Principal("owner", Role.ADMIN, frozenset({ALL_PROJECTS}), has_limits=False)
+"""Caller who sent the owner's key."""
+LOCAL_USER: Final = Principal("local", Role.ADMIN, frozenset({ALL_PROJECTS}), has_limits=False)
+"""Caller of a gateway without a key: any program of this machine."""
 
 
 def get_caller(scope: Mapping[str, object]) -> Principal:

@@ -51,7 +51,8 @@ def running() -> Generator[tuple[subprocess.Popen[str], httpx.Client, float]]:
         try:
             assert process.stdout is not None
             url = json.loads(document(process.stdout))["http_url"]
-            with httpx.Client(base_url=url, timeout=30) as client:
+            key = json.loads((Path(data) / "connection.json").read_text())["api_key"]
+            with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
                 while client.get("/readyz").status_code != 200:
                     time.sleep(0.02)
                 yield process, client, time.perf_counter() - start

@@ -35,6 +35,7 @@ from skillbus.contracts.agent.mcp_servers import (
     McpServerState,
     RegisterMcpServer,
 )
+from skillbus.contracts.gateway.api_keys import ApiKey, ApiKeyRecord, CreateApiKey
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
     REPLAY_DEAD_LETTER,
@@ -54,6 +55,10 @@ from skillbus.contracts.sandbox.run_history import (
     RunState,
 )
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
+from skillbus.gateway.adapters.kv_api_keys import open_api_keys
+from skillbus.gateway.domain.access.key_registry import KeyRegistry
+from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.principal import OWNER
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.nats_server import find_nats_binary
@@ -154,6 +159,7 @@ async def indexer(url: str) -> AsyncGenerator[Bus]:
 
 FORBIDDEN = {
     "sandbox": [
+        "$KV.api-keys.key.x",
         "skillbus.evt.skill.installed.x",
         "skillbus.dlq.SKILLBUS_EVT.indexer",
         "$O.packages.C.x",
@@ -171,6 +177,7 @@ FORBIDDEN = {
     ],
     "embedder": ["skillbus.evt.skill.installed.x", "skillbus.v1.indexer.get_skill", "$JS.API.INFO"],
     "retriever": [
+        "$KV.api-keys.key.x",
         "skillbus.evt.skill.installed.x",
         "skillbus.v1.sandbox.run_skill",
         "skillbus.v1.learner.create_knowledge",
@@ -178,6 +185,7 @@ FORBIDDEN = {
         "$KV.catalogue.x",
     ],
     "learner": [
+        "$KV.api-keys.key.x",
         "skillbus.evt.skill.installed.x",
         "skillbus.evt.knowledge.indexed.x",
         "skillbus.v1.embedder.embed_texts",
@@ -186,6 +194,7 @@ FORBIDDEN = {
         "$JS.API.STREAM.PURGE.SKILLBUS_EVT",
     ],
     "agent": [
+        "$KV.api-keys.key.x",
         "skillbus.evt.skill.installed.x",
         "skillbus.v1.indexer.install_skill",
         "skillbus.v1.indexer.accept_tool",
@@ -203,6 +212,7 @@ FORBIDDEN = {
         "$JS.API.STREAM.DELETE.OBJ_runs",
     ],
     "client": [
+        "$KV.api-keys.key.x",
         "skillbus.run.x",
         "skillbus.ctl.run.cancel.x",
         "skillbus.evt.skill.installed.x",
@@ -281,6 +291,33 @@ async def test_the_indexer_replays_and_drops_dead_letters_for_the_gateway(url: s
     await responder.drain()
     assert replayed.subject == subject
     assert (await letters.list_page(ListDeadLetters())).total == 0
+
+
+@pytest.mark.usefixtures("indexer")
+async def test_gateways_keep_api_keys_and_refuse_a_revoked_one_in_each(url: str) -> None:
+    rings = KeyRing(), KeyRing()
+    async with (
+        bus_of(url, "gateway") as bus,
+        bus_of(url, "gateway") as other_bus,
+        open_api_keys(bus, rings[0]) as keys,
+        open_api_keys(other_bus, rings[1]) as others,
+    ):
+        registry = KeyRegistry(keys)
+        made = await registry.create_key(CreateApiKey(label="x", projects=("default",)), OWNER)
+        others.note_use(made.id)
+
+        async def read_listed() -> ApiKey:
+            (listed,) = (await registry.list_keys(OWNER)).keys
+            return listed
+
+        await eventually(read_listed, lambda key: key.last_used_at)
+        await registry.revoke_key(made.id, OWNER)
+
+        async def read_heard() -> ApiKeyRecord | None:
+            return rings[1].find(made.id)
+
+        assert await eventually(read_heard, lambda record: record is not None and record.revoked_at)
+        assert (await read_listed()).revoked_at is not None
 
 
 async def test_the_sandbox_reads_packages_and_keeps_files_of_runs_for_the_gateway(url: str, indexer: Bus) -> None:

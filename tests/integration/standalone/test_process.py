@@ -116,25 +116,67 @@ async def test_a_second_start_on_the_same_data_is_refused_and_the_first_stays_he
     assert (tmp_path / "data" / "connection.json").read_text() == note
 
 
-async def test_sigint_ends_it_and_its_token_was_told_to_nobody_but_the_owner_of_the_data(
-    up: Up, tmp_path: Path
+async def test_sigint_ends_it_and_its_secrets_were_told_to_nobody_but_the_owner_of_the_data(
+    up: Up, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     started = await up(None, "--log-level", "DEBUG")
     document = await started.document()
     note = tmp_path / "data" / "connection.json"
-    token = json.loads(note.read_text())["nats_token"]
-    assert len(token) >= 24
+    told = json.loads(note.read_text())
+    secrets = (told["nats_token"], told["api_key"])
+    assert all(len(secret) >= 24 for secret in secrets)
     assert stat.S_IMODE(note.stat().st_mode) == 0o600
-    assert json.loads(note.read_text())["nats_url"] == document["nats_url"]
+    assert (told["nats_url"], told["http_url"]) == (document["nats_url"], document["http_url"])
+    answers = [
+        (await http.get(f"{document['http_url']}/api/skills", headers=headers)).status_code
+        for headers in ({}, read_headers(tmp_path / "data"))
+    ]
+    assert answers == [401, 200]
     for pid in (started.pid, *_descendants(started.pid)):
-        assert token not in _argv(pid)
-        assert token not in Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+        shown = _argv(pid) + Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+        assert not [secret for secret in secrets if secret in shown]
     readable = [path for path in (tmp_path / "data").rglob("*") if path.is_file() and _is_open_to_others(path)]
-    assert [path.name for path in readable if token.encode() in path.read_bytes()] == []
+    assert [path.name for path in readable if any(secret.encode() in path.read_bytes() for secret in secrets)] == []
     assert await started.stop(signal.SIGINT) == 0
     said = await started.output() + started.errors() + json.dumps(document)
-    assert token not in said
-    assert token not in (tmp_path / "data" / "nats" / "nats-server.log").read_text(errors="replace")
+    said += (tmp_path / "data" / "nats" / "nats-server.log").read_text(errors="replace")
+    assert not [secret for secret in secrets if secret in said]
+    assert (tmp_path / "data" / "owner.key").read_text().strip() == told["api_key"]
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "said"),
+    [
+        (("--host", "0.0.0.0"), {}, "SKILLBUS_GATEWAY_TLS_IN_FRONT"),
+        (("--host", "0.0.0.0", "--no-key"), {"SKILLBUS_GATEWAY_TLS_IN_FRONT": "true"}, "SKILLBUS_GATEWAY_OWNER_KEY"),
+        (("--no-key",), {"SKILLBUS_OWNER_KEY": "0123456789abcdef"}, "--no-key"),
+        ((), {"SKILLBUS_OWNER_KEY": "short"}, "openssl rand -hex 32"),
+    ],
+)
+async def test_a_start_that_strangers_could_use_is_refused_before_anything_is_started(
+    tmp_path: Path, options: tuple[str, ...], environment: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    host = options[1] if "--host" in options else "127.0.0.1"
+    settings = StandaloneSettings(data=tmp_path / "data", http_host=host, http_port=0, no_key="--no-key" in options)
+    with pytest.raises(StartError, match=re.escape(said)) as refused:
+        async with open_standalone(settings):
+            pass
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "data" / "nats").exists()
+
+
+async def test_without_a_key_a_program_of_the_machine_may_use_it_and_start_nothing(
+    up: Up, http: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    document = await (await up(None, "--no-key")).document()
+    assert "api_key" not in json.loads((tmp_path / "data" / "connection.json").read_text())
+    assert not (tmp_path / "data" / "auth.header").exists()
+    body = {"name": "owned", "command": "/bin/sh"}
+    refused = await http.post(f"{document['http_url']}/api/mcp-servers", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert (await http.get(f"{document['http_url']}/api/skills")).status_code == 200
 
 
 async def test_a_port_that_is_taken_is_named_and_nothing_is_left_running(tmp_path: Path) -> None:

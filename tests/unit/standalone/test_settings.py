@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.standalone.app import StandaloneSettings
+from skillbus.standalone.app import StandaloneSettings, StartError
 
 
 @pytest.fixture(autouse=True)
@@ -27,4 +27,16 @@ def test_a_key_s_file_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_is_no_key_unless_it_is_set() -> None:
-    assert StandaloneSettings().build_gateway_settings().owner_key is None
+    settings = StandaloneSettings().build_gateway_settings()
+    assert (settings.owner_key, settings.no_key) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "name", ["SKILLBUS_OWNER_KEY", "SKILLBUS_GATEWAY_OWNER_KEY", "SKILLBUS_GATEWAY_OWNER_KEY_FILE"]
+)
+def test_a_key_and_no_key_exclude_each_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert StandaloneSettings(no_key=True).build_gateway_settings().no_key
+    monkeypatch.setenv(name, "0123456789abcdef")
+    with pytest.raises(StartError, match="no-key") as refused:
+        StandaloneSettings(no_key=True).build_gateway_settings()
+    assert "0123456789abcdef" not in str(refused.value)

@@ -1,7 +1,8 @@
 """Routes that check the caller's role, and bind each request to one project of the caller's key.
 
 A request names its project in the path, the query, a form or the JSON body. It is checked here, and an absent one is
-filled in, before the handler sees the request. So handlers need no code for it, and a new route cannot forget it.
+filled in, before the handler sees the request. So handlers need no code for it, and a new route cannot forget it. See
+ADR 0026.
 """
 
 import inspect

@@ -314,7 +314,7 @@ async def test_gateways_keep_api_keys_and_refuse_a_revoked_one_in_each(url: str)
         await registry.revoke_key(made.id, OWNER)
 
         async def read_heard() -> ApiKeyRecord | None:
-            return rings[1].find(made.id)
+            return rings[1].find_record(made.id)
 
         assert await eventually(read_heard, lambda record: record is not None and record.revoked_at)
         assert (await read_listed()).revoked_at is not None

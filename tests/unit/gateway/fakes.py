@@ -179,13 +179,13 @@ class FakeKeys:
 
     async def add_record(self, record: ApiKeyRecord) -> None:
         self.records[record.id] = record
-        self.ring.put(record)
+        self.ring.put_record(record)
 
     async def revoke_record(self, key_id: str, revoked_at: datetime) -> ApiKeyRecord | None:
         if key_id not in self.records:
             return None
         self.records[key_id] = self.records[key_id].model_copy(update={"revoked_at": revoked_at})
-        self.ring.put(self.records[key_id])
+        self.ring.put_record(self.records[key_id])
         return self.records[key_id]
 
 
@@ -257,7 +257,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.key_store = FakeKeys(self.key_ring)
-        self.key_ring.replace_all((), frozenset())
+        self.key_ring.replace_records((), frozenset())
 
     def add_key(
         self, role: Role, *projects: str, expires_at: datetime | None = None, revoked_at: datetime | None = None
@@ -276,7 +276,7 @@ class World:
             secret_sha256=text.hash_secret(),
         )
         self.key_store.records[text.id] = record
-        self.key_ring.put(record)
+        self.key_ring.put_record(record)
         return text.reveal()
 
     def app(self) -> ASGIApp:

@@ -94,12 +94,12 @@ def test_white_space_around_the_key_of_a_file_is_not_part_of_it() -> None:
 
 @pytest.mark.parametrize("addresses", [["0.0.0.0"], ["::"], ["127.0.0.1", "10.0.0.1"], ["169.254.1.1"]])
 def test_listening_for_others_needs_a_key_and_tls(addresses: list[str]) -> None:
-    check_address("somewhere", addresses, has_key=True, tls_in_front=True)
+    check_address("somewhere", addresses, has_key=True, has_tls=True)
     with pytest.raises(TlsRequiredError, match="SKILLBUS_GATEWAY_TLS_IN_FRONT"):
         check_address("somewhere", addresses, has_key=True)
     for without_key in (True, False):
         with pytest.raises(OwnerKeyRequiredError, match="SKILLBUS_GATEWAY_OWNER_KEY"):
-            check_address("somewhere", addresses, has_key=False, without_key=without_key, tls_in_front=True)
+            check_address("somewhere", addresses, has_key=False, without_key=without_key, has_tls=True)
 
 
 def test_loopback_is_served_without_a_key_only_if_someone_says_so() -> None:

@@ -4,6 +4,8 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -36,9 +38,19 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
 
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Certificate chain and private key, as PEM files."""
+
+    certificate: Path
+    private_key: Path
+
+
 @asynccontextmanager
-async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerator[str]:
+async def serve_http(app: ASGIApplication, host: str, port: int, tls: TlsFiles | None = None) -> AsyncGenerator[str]:
     """Serve an ASGI app while the context is open, and yield its URL. Port 0 takes a free one.
+
+    With `tls` it serves HTTPS only.
 
     Leaving the context accepts no more requests and gives running ones 10 s.
 
@@ -54,6 +66,8 @@ async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerat
         timeout_graceful_shutdown=_GRACE_S,
         timeout_keep_alive=_KEEP_ALIVE_S,
         server_header=False,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.private_key,
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -61,7 +75,8 @@ async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerat
         async with asyncio.timeout(_START_TIMEOUT_S):
             await server.listening.wait()
         bound_host, bound_port = listener.getsockname()[:2]
-        yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
     finally:
         server.should_exit = True
         await serving

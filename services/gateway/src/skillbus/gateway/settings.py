@@ -27,8 +27,12 @@ class GatewaySettings(BaseSettings):
     """File that holds the key, instead of `owner_key`."""
     no_key: bool = False
     """True serves requests without a key, on loopback only. Without it and without a key the gateway does not start."""
+    tls_certificate: Path | None = None
+    """File with the certificate chain, as PEM. With it and `tls_private_key` the gateway serves HTTPS only."""
+    tls_private_key: Path | None = None
+    """File with the private key of the certificate, as PEM, without a password."""
     tls_in_front: bool = False
-    """True says that TLS ends in front of the gateway, for example at a proxy. Needed to listen beyond loopback."""
+    """True says that TLS ends in front of the gateway, for example at a proxy. Needed to serve HTTP beyond loopback."""
     requests_per_minute: int = Field(default=6_000, ge=1)
     """Most requests of each API key in a minute, in each replica. The owner's key has no limit."""
     runs_at_once: int = Field(default=16, ge=1)

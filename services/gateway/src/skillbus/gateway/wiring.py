@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
-from skillbus.common.http_server import PortInUseError, check_port, serve_http
+from skillbus.common.http_server import PortInUseError, TlsFiles, check_port, serve_http
 from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
@@ -25,7 +26,13 @@ from skillbus.gateway.adapters.project_caller import ProjectCaller
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
-from skillbus.gateway.domain.access.startup import GatewayError, OwnerKeyInvalidError, check_address, hash_owner_key
+from skillbus.gateway.domain.access.startup import (
+    GatewayError,
+    OwnerKeyInvalidError,
+    TlsFilesInvalidError,
+    check_address,
+    hash_owner_key,
+)
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
@@ -66,7 +73,7 @@ async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Ga
             authenticator = Authenticator(owner_digest, ring, keys.note_use)
             app = await _build_app(bus, settings, authenticator, keys, readiness)
             # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
-            serving = serve_http(app, settings.host, settings.port)  # type: ignore[arg-type]
+            serving = serve_http(app, settings.host, settings.port, load_tls_files(settings))  # type: ignore[arg-type]
             async with serving as url:
                 yield Gateway(url, readiness)
     except PortInUseError as error:
@@ -91,7 +98,7 @@ async def check_start(settings: GatewaySettings) -> bytes | None:
             addresses,
             has_key=owner_digest is not None,
             without_key=settings.no_key,
-            tls_in_front=settings.tls_in_front,
+            has_tls=settings.tls_in_front or await asyncio.to_thread(load_tls_files, settings) is not None,
         )
         check_port(settings.host, settings.port)
     except (GatewayError, PortInUseError) as error:
@@ -123,6 +130,30 @@ async def _build_app(
     )
     router = build_router(parts, GuardedRoute)
     return build_app(router, TAGS, settings, authenticator, HttpMetrics(bus.metrics.registry))
+
+
+def load_tls_files(settings: GatewaySettings) -> TlsFiles | None:
+    """Return the files for HTTPS after loading them once; None if HTTP is served.
+
+    Raises:
+        TlsFilesInvalidError: One is missing, cannot be read, or does not fit the other.
+    """
+    certificate, private_key = settings.tls_certificate, settings.tls_private_key
+    if certificate is None and private_key is None:
+        return None
+    if certificate is None or private_key is None:
+        raise TlsFilesInvalidError(
+            "HTTPS needs both: SKILLBUS_GATEWAY_TLS_CERTIFICATE and SKILLBUS_GATEWAY_TLS_PRIVATE_KEY"
+        )
+    try:
+        # An empty password: without one, an encrypted key would be asked for at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password="")
+    except (OSError, ValueError) as error:
+        raise TlsFilesInvalidError(
+            f"cannot serve HTTPS with {certificate} and {private_key}: {type(error).__name__}. They must be a "
+            "certificate and its private key, as PEM files that this process may read"
+        ) from error
+    return TlsFiles(certificate, private_key)
 
 
 def read_owner_key(settings: GatewaySettings) -> str | None:

@@ -59,7 +59,7 @@ class KvApiKeys:
 
     async def add_record(self, record: ApiKeyRecord) -> None:
         await self._keys.save(f"{_KEY}{record.id}", record, 0)
-        self._ring.put(record)
+        self._ring.put_record(record)
 
     async def revoke_record(self, key_id: str, revoked_at: datetime) -> ApiKeyRecord | None:
         for attempt in range(_TRIES):
@@ -73,7 +73,7 @@ class KvApiKeys:
                 if attempt == _TRIES - 1:
                     raise
             else:
-                self._ring.put(revoked)
+                self._ring.put_record(revoked)
                 return revoked
         return None
 
@@ -90,16 +90,16 @@ class KvApiKeys:
         """Take over a key that a replica wrote."""
         key = message.subject.removeprefix(_PREFIX)
         if _OPERATION in (message.headers or {}):
-            self._ring.drop(key.removeprefix(_KEY))
+            self._ring.drop_record(key.removeprefix(_KEY))
         elif (record := self._keys.parse_value(key, message.data)) is not None:
-            self._ring.put(record)
+            self._ring.put_record(record)
 
     async def load_ring(self) -> bool:
         """Read all keys. Return False, after logging the reason, if they cannot be read."""
         with self._failures.guard("load_api_keys"):
             self._reconnects = self._client.stats["reconnects"]
             known_before = self._ring.ids
-            self._ring.replace_all(await self.list_records(), known_before)
+            self._ring.replace_records(await self.list_records(), known_before)
             return True
         return False
 

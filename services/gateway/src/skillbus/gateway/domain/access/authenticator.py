@@ -75,7 +75,7 @@ class Authenticator:
     def _find_principal(self, text: KeyText | None) -> Principal:
         if text is None:
             raise _refuse("This is not a key of this server: send one in the header `Authorization: Bearer <key>`.")
-        record = self.keys.find(text.id)
+        record = self.keys.find_record(text.id)
         if record is None and not self.keys.is_loaded:
             raise RequestError(ErrorCode.UNAVAILABLE, "The API keys were not read yet: try again in a moment.")
         if record is None or not text.matches_hash(record.secret_sha256):

@@ -11,7 +11,6 @@ from skillbus.contracts.gateway.api_keys import (
     ApiKeyRecord,
     ApiKeysListed,
     CreateApiKey,
-    Role,
 )
 from skillbus.gateway.domain.access.api_key import make_key
 from skillbus.gateway.domain.access.principal import Principal
@@ -53,7 +52,9 @@ class KeyRegistry:
             RequestError: `forbidden` for a role or a project that the caller does not have, `conflict` if there are
                 too many keys.
         """
-        _check_rights(caller, request.role, request.projects)
+        caller.check_role(request.role)
+        for project in request.projects:
+            caller.check_project(project)
         now = datetime.now(UTC)
         usable = sum(_is_usable(record, now) for record in await self._store.list_records())
         if usable >= KEYS_MAX:
@@ -105,9 +106,3 @@ def _has_rights(caller: Principal, record: ApiKeyRecord) -> bool:
     return caller.role.includes(record.role) and (
         caller.has_all_projects or caller.projects.issuperset(record.projects)
     )
-
-
-def _check_rights(caller: Principal, role: Role, projects: tuple[str, ...]) -> None:
-    caller.check_role(role)
-    for project in projects:
-        caller.check_project(project)

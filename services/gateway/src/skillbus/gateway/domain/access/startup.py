@@ -5,6 +5,7 @@ Errors of the start; errors of requests are the contract's `RequestError`:
 GatewayError
 ├── OwnerKeyRequiredError   there is no key, and nobody said that none is wanted, or other machines reach the address
 ├── TlsRequiredError        other machines reach the address, and keys would cross the network in plain text
+├── TlsFilesInvalidError    the certificate or its private key cannot be used
 └── OwnerKeyInvalidError    the key, or the file that should hold it, cannot be used
 """
 
@@ -33,9 +34,14 @@ class OwnerKeyRequiredError(GatewayError):
 class TlsRequiredError(GatewayError):
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"{host} is not a loopback address, and keys would cross the network in plain text: listen on 127.0.0.1 "
-            "behind a TLS proxy, or set SKILLBUS_GATEWAY_TLS_IN_FRONT=true if TLS ends in front of this address"
+            f"{host} is not a loopback address, and keys would cross the network in plain text: set "
+            "SKILLBUS_GATEWAY_TLS_CERTIFICATE and SKILLBUS_GATEWAY_TLS_PRIVATE_KEY, or listen on 127.0.0.1 behind a "
+            "TLS proxy, or set SKILLBUS_GATEWAY_TLS_IN_FRONT=true if TLS ends in front of this address"
         )
+
+
+class TlsFilesInvalidError(GatewayError):
+    """The message says which file and why."""
 
 
 class OwnerKeyInvalidError(GatewayError):
@@ -60,18 +66,18 @@ def hash_owner_key(key: str | None) -> bytes | None:
 
 
 def check_address(
-    host: str, addresses: Iterable[str], *, has_key: bool, without_key: bool = False, tls_in_front: bool = False
+    host: str, addresses: Iterable[str], *, has_key: bool, without_key: bool = False, has_tls: bool = False
 ) -> None:
     """Refuse to serve `host`, which resolves to `addresses`, where strangers could use it or read keys.
 
     Raises:
         OwnerKeyRequiredError: There is no key, and the address is not loopback or `without_key` is not set.
-        TlsRequiredError: The address is not loopback, and nothing in front of it does TLS.
+        TlsRequiredError: The address is not loopback, and neither the gateway nor anything in front of it does TLS.
     """
     is_local = all(is_loopback(address) for address in addresses)
     if not has_key and not (is_local and without_key):
         raise OwnerKeyRequiredError(host, is_local=is_local)
-    if not is_local and not tls_in_front:
+    if not is_local and not has_tls:
         raise TlsRequiredError(host)
 
 

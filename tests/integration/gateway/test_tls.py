@@ -1,0 +1,61 @@
+"""HTTPS of the gateway, with a certificate that the test makes."""
+
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.http_server import TlsFiles
+from skillbus.common.runner import StartError
+from skillbus.gateway.domain.access.startup import TlsFilesInvalidError
+from skillbus.gateway.wiring import open_gateway
+
+from .conftest import OWNER, make_settings
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> TlsFiles:
+    made = TlsFiles(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    names = ("-subj", "/CN=skillbus", "-addext", "subjectAltName=IP:127.0.0.1")
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(made.private_key))
+    subprocess.run(
+        ["openssl", "req", "-x509", *key, "-out", str(made.certificate), "-days", "1", *names],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    return made
+
+
+def settings_of(files: TlsFiles) -> dict[str, object]:
+    return {"tls_certificate": files.certificate, "tls_private_key": files.private_key}
+
+
+async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(bus: Bus, files: TlsFiles) -> None:
+    trusted = ssl.create_default_context(cafile=str(files.certificate))
+    async with open_gateway(bus, make_settings(host="0.0.0.0", **settings_of(files))) as gateway:
+        assert gateway.url.startswith("https://0.0.0.0:")
+        url = gateway.url.replace("0.0.0.0", "127.0.0.1")
+        async with httpx.AsyncClient(verify=trusted, headers=OWNER, trust_env=False) as client:
+            assert (await client.get(f"{url}/api/keys")).json() == {"keys": []}
+            with pytest.raises(httpx.TransportError):
+                await client.get(f"{url.replace('https', 'http')}/api/keys")
+
+
+@pytest.mark.parametrize("broken", ["certificate", "private_key", "both"])
+async def test_files_that_cannot_be_used_stop_the_start(bus: Bus, files: TlsFiles, broken: str) -> None:
+    settings = settings_of(files)
+    match broken:
+        case "certificate":
+            files.certificate.write_text("no certificate")
+        case "private_key":
+            del settings["tls_private_key"]
+        case _:
+            files.private_key.unlink()
+    with pytest.raises(StartError, match="HTTPS") as refused:
+        async with open_gateway(bus, make_settings(**settings)):
+            pass
+    assert isinstance(refused.value.__cause__, TlsFilesInvalidError)

@@ -163,7 +163,7 @@ def read_owner_key(settings: GatewaySettings) -> str | None:
         OwnerKeyInvalidError: The file cannot be read.
     """
     if settings.owner_key is not None:
-        return settings.owner_key.get_secret_value()
+        return settings.owner_key.get_secret_value().strip()
     if settings.owner_key_file is None:
         return None
     try:

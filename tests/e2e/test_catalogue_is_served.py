@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -10,14 +9,13 @@ from pathlib import Path
 
 import pytest
 from nats.js.api import ConsumerConfig, DeliverPolicy
+from tests.mcp_file import add_script, remove_server
 
 from skillbus.common.archive import pack_directory
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
-    REMOVE_MCP_SERVER,
-    McpServerSelector,
     RegisterMcpServer,
 )
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
@@ -114,9 +112,9 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
         await (await bus.jetstream.object_store(UPLOADS.name)).put(name, data)
         await dealt_with.next_msg(timeout=_WAIT_S)
     await hold_a_tool(bus)
-    for given in ({"url": "http://127.0.0.1:9/mcp"}, {"command": sys.executable, "args": [str(MCP_SERVER)]}):
-        await bus.caller.call(REGISTER_MCP_SERVER, RegisterMcpServer.model_validate({"name": "weather", **given}))
-    await bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="weather"))
+    await bus.caller.call(REGISTER_MCP_SERVER, RegisterMcpServer(name="weather", url="http://127.0.0.1:9/mcp"))
+    await add_script(bus.caller, system.data / "mcp.json", "weather", [MCP_SERVER])
+    await remove_server(bus.caller, system.data / "mcp.json", "weather")
     await make_default(bus, _OTHER)
     await make_default(bus, _FIRST)
     await bus.caller.call(DELETE_MODEL, ModelSelector(id=_OTHER))

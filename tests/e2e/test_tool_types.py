@@ -1,20 +1,16 @@
 """Skills, MCP tools and builtin tools side by side: each is found with its kind, and called as its kind says."""
 
-import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from tests.mcp_file import add_script, remove_server
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import (
-    REGISTER_MCP_SERVER,
-    REMOVE_MCP_SERVER,
-    McpServerSelector,
     McpServerState,
-    RegisterMcpServer,
 )
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, LIST_BUILTINS, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -53,13 +49,11 @@ async def every_kind(system: System) -> AsyncGenerator[System]:
     for name, description in SKILLS.items():
         assert (await system.install(skill_package(name, description))).status_code == 201
     caller = system.standalone.bus.caller
-    registered = await caller.call(
-        REGISTER_MCP_SERVER, RegisterMcpServer(name="weather", command=sys.executable, args=(str(SERVER),))
-    )
+    registered = await add_script(caller, system.data / "mcp.json", "weather", [SERVER])
     assert (registered.state, registered.tools) == (McpServerState.CONNECTED, 2), registered.problem
     await eventually(lambda: _builtins(system), lambda ids: len(ids) == len(BUILTINS))
     yield system
-    await caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="weather"))
+    await remove_server(caller, system.data / "mcp.json", "weather")
 
 
 async def _builtins(system: System) -> list[str]:

@@ -156,10 +156,11 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "mcp": GroupEntry(
-        "Register MCP servers and use their tools.",
+        "Add MCP servers and use their tools.",
         "skillbus mcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp",
         {
-            "add": CommandEntry("tools.mcp_commands:add_server", "Register an MCP server by URL or command."),
+            "add": CommandEntry("tools.mcp_commands:add_server", "Add an MCP server by URL or command."),
+            "import": CommandEntry("tools.mcp_importer:import_servers", "Take over the servers of a desktop client."),
             "list": CommandEntry("tools.mcp_commands:list_servers", "List the MCP servers and their state."),
             "show": CommandEntry("tools.mcp_commands:show_server", "Show an MCP server."),
             "refresh": CommandEntry("tools.mcp_commands:refresh_server", "List an MCP server's tools again."),

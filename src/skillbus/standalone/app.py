@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from skillbus.agent.domain.servers.operator_file import MCP_FILE
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
@@ -130,9 +131,9 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path, *, may_sta
     await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
     await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
     await stack.enter_async_context(open_sandbox(bus, SandboxSettings(data=data / "sandbox")))
-    agent = AgentSettings(data=data / "agent").on_ones_own_machine()
+    agent = AgentSettings(data=data / "agent").on_ones_own_machine(data / MCP_FILE)
     if not may_start_commands:
-        agent = agent.model_copy(update={"stdio_servers": False})
+        agent = agent.model_copy(update={"mcp_file": None})
     await stack.enter_async_context(open_agent(bus, agent))
 
 

@@ -2,12 +2,12 @@
 
 import shutil
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.mcp_file import add_script, remove_server
 
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
@@ -15,7 +15,6 @@ from skillbus.common.bus.connection import Bus
 from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
     REGISTER_MCP_SERVER,
-    REMOVE_MCP_SERVER,
     McpServer,
     McpServerRemoved,
     McpServerSelector,
@@ -35,22 +34,23 @@ class Agent:
 
     bus: Bus
     catalogue: AgentCatalogue
+    mcp_file: Path
 
     async def register(self, name: str, **given: object) -> McpServer:
         request = RegisterMcpServer.model_validate({"name": name, **given})
         return await self.bus.caller.call(REGISTER_MCP_SERVER, request)
 
     async def start(self, script: str, *args: str, **given: object) -> McpServer:
-        """Register a server that is a script of ours, under the name of its first argument."""
+        """Add a server that is a script of ours to the file, under the name of its first argument."""
         name = args[0].replace("_", "-") if args else script
-        command = {"command": sys.executable, "args": [str(SERVERS / f"{script}.py"), *args]}
-        return await self.register(name, **{"timeout_s": 3, **command, **given})
+        words = (SERVERS / f"{script}.py", *args)
+        return await add_script(self.bus.caller, self.mcp_file, name, words, **{"timeout_s": 3, **given})
 
     async def server(self, name: str) -> McpServer:
         return await self.bus.caller.call(GET_MCP_SERVER, McpServerSelector(name=name))
 
     async def remove(self, name: str) -> McpServerRemoved:
-        return await self.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name=name))
+        return await remove_server(self.bus.caller, self.mcp_file, name)
 
     async def call(self, tool_id: str, timeout_s: float | None = None, **arguments: object) -> ToolCalled:
         request = CallTool.model_validate({"id": tool_id, "arguments": arguments})
@@ -65,15 +65,16 @@ async def catalogue(bus: Bus) -> AsyncGenerator[AgentCatalogue]:
 
 @pytest.fixture
 async def agent(bus: Bus, catalogue: AgentCatalogue, tmp_path: Path) -> AsyncGenerator[Agent]:
+    file = tmp_path / "mcp.json"
     settings = AgentSettings(
         data=tmp_path / "agent",
-        stdio_servers=True,
+        mcp_file=file,
         secrets="MCP_KEY=http://127.0.0.1; THEIR_KEY=stdio; NO_SUCH_VARIABLE=stdio; file:key=stdio",
         secrets_folder=tmp_path / "secrets",
         private_addresses="127.0.0.1",
     )
     async with open_agent(bus, settings):
-        yield Agent(bus, catalogue)
+        yield Agent(bus, catalogue, file)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,13 @@
 """MCP tools in a running skillbus: registered, found, called and audited three ways."""
 
-import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from tests.mcp_file import add_entry, add_script
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.agent.mcp_servers import REGISTER_MCP_SERVER, McpServerState, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import McpServerSource, McpServerState
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, AuditCallable, CallTool
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, GET_TOOL, AuditIndex, GetTool, ToolState
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
@@ -17,8 +17,13 @@ from .conftest import SERVERS
 
 
 @pytest.fixture
-async def caller(tmp_path: Path) -> AsyncGenerator[Caller]:
-    async with open_standalone(StandaloneSettings(data=tmp_path / "data", http_port=0)) as running:
+def mcp_file(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "mcp.json"
+
+
+@pytest.fixture
+async def caller(mcp_file: Path) -> AsyncGenerator[Caller]:
+    async with open_standalone(StandaloneSettings(data=mcp_file.parent, http_port=0)) as running:
         yield running.bus.caller
 
 
@@ -33,9 +38,9 @@ async def is_whole(caller: Caller) -> bool:
     return (callable_.differences, callable_.silent, index.differences) == ((), (), ())
 
 
-async def test_a_server_as_the_sdk_shows_it_is_found_called_and_audited(caller: Caller) -> None:
-    command = RegisterMcpServer(name="friendly", command=sys.executable, args=(str(SERVERS / "friendly.py"),))
-    assert (await caller.call(REGISTER_MCP_SERVER, command)).state is McpServerState.CONNECTED
+async def test_a_server_as_the_sdk_shows_it_is_found_called_and_audited(caller: Caller, mcp_file: Path) -> None:
+    server = await add_script(caller, mcp_file, "friendly", [SERVERS / "friendly.py"])
+    assert (server.state, server.source) == (McpServerState.CONNECTED, McpServerSource.FILE)
     assert "mcp:friendly/add" in await found(caller, "把两个数相加")
     assert (await caller.call(CALL_TOOL, CallTool(id="mcp:friendly/add", arguments={"a": 2, "b": 3}))).text == "5"
     assert await is_whole(caller)
@@ -43,12 +48,9 @@ async def test_a_server_as_the_sdk_shows_it_is_found_called_and_audited(caller: 
 
 @pytest.mark.timeout(120)
 async def test_instructions_beyond_what_is_kept_of_a_description_hold_the_tool_and_flag_the_server(
-    caller: Caller,
+    caller: Caller, mcp_file: Path
 ) -> None:
-    command = RegisterMcpServer(
-        name="novel", command=sys.executable, args=(str(SERVERS / "hostile.py"), "novel"), timeout_s=30
-    )
-    server = await caller.call(REGISTER_MCP_SERVER, command)
+    server = await add_script(caller, mcp_file, "novel", [SERVERS / "hostile.py", "novel"], timeout_s=30)
     flagged = {(finding.code, finding.where) for finding in server.findings}
     assert ("instructions_to_the_model", "novel") in flagged
     assert (server.tools, server.quarantined) == (2, 1)
@@ -61,9 +63,8 @@ async def test_instructions_beyond_what_is_kept_of_a_description_hold_the_tool_a
 
 
 @pytest.mark.timeout(120)
-async def test_a_server_from_npm_is_found_called_and_audited(caller: Caller, everything: Path) -> None:
-    command = RegisterMcpServer(name="everything", command="node", args=(str(everything),))
-    registered = await caller.call(REGISTER_MCP_SERVER, command)
+async def test_a_server_from_npm_is_found_called_and_audited(caller: Caller, mcp_file: Path, everything: Path) -> None:
+    registered = await add_entry(caller, mcp_file, "everything", command="node", args=[str(everything)])
     assert (registered.state, registered.problem, registered.findings) == (McpServerState.CONNECTED, None, ())
     assert (await found(caller, "get the sum of two numbers"))[0] == "mcp:everything/get-sum"
     called = await caller.call(CALL_TOOL, CallTool(id="mcp:everything/get-sum", arguments={"a": 2, "b": 3}))

@@ -6,9 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.mcp_file import add_entry
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent.mcp_servers import REMOVE_MCP_SERVER, McpServer, McpServerSelector, McpServerState
+from skillbus.contracts.agent.mcp_servers import McpServer, McpServerState
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import ToolState
 
@@ -42,7 +43,7 @@ async def test_arguments_are_checked_before_the_server_is_asked(agent: Agent) ->
 async def test_a_server_that_is_removed_is_gone_with_its_tools(agent: Agent) -> None:
     await agent.start("hostile", "pages")
     assert agent.catalogue.names("mcp:pages") == ["page_0", "page_1", "page_2", "read_file"]
-    removed = await agent.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="pages"))
+    removed = await agent.remove("pages")
     assert removed.tools == 4
     assert agent.catalogue.names("mcp:pages") == []
     with pytest.raises(RequestError) as caught:
@@ -158,7 +159,7 @@ async def test_a_server_that_ends_tells_its_last_words_without_its_secrets(agent
 
 
 async def test_a_command_that_is_not_there_is_told(agent: Agent) -> None:
-    server = await agent.register("nothing", command="no-such-command-here")
+    server = await add_entry(agent.bus.caller, agent.mcp_file, "nothing", command="no-such-command-here")
     problem = "there is no command no-such-command-here: name one that is on the agent's PATH"
     assert (server.state, server.problem) == (McpServerState.FAILED, problem)
 
@@ -199,7 +200,7 @@ async def test_a_process_ends_with_its_children_when_its_server_is_removed(agent
     await agent.start("hostile", "has_children", str(note))
     pids = [int(pid) for pid in note.read_text().split()]
     assert all(is_alive(pid) for pid in pids)
-    await agent.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="has-children"))
+    await agent.remove("has-children")
 
     async def alive() -> list[int]:
         return [pid for pid in pids if is_alive(pid)]

@@ -1,6 +1,7 @@
 """A server, its registry and a catalogue, in memory."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,12 +10,14 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.agent.domain.ports import ServerGreeting
+from skillbus.agent.domain.ports import Registration, ServerGreeting
 from skillbus.agent.domain.servers.follower import FollowerPorts
+from skillbus.agent.domain.servers.operator_file import OperatorFileError
+from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.records import StoredRecord, WriteConflictError
-from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import McpServerSeen
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
@@ -80,7 +83,7 @@ class Server:
             raise ServerFailedError(self.fails)
 
     @asynccontextmanager
-    async def open(self, _: RegisterMcpServer, on_change: Callable[[], None]) -> AsyncGenerator["Server"]:
+    async def open(self, _: Registration, on_change: Callable[[], None]) -> AsyncGenerator["Server"]:
         self.check()
         self.opened += 1
         self.open_now += 1
@@ -182,6 +185,27 @@ class FeedInMemory:
         return await self.queue.get()
 
 
+class FileInMemory:
+    """The operator's file. `problem` refuses it."""
+
+    def __init__(self) -> None:
+        self.content: bytes | None = None
+        self.problem: str | None = None
+        self.was_read: tuple[bytes | None, str | None] | None = None
+
+    def write_servers(self, **entries: JsonValue) -> None:
+        self.content = json.dumps({"mcpServers": entries}).encode()
+
+    async def has_changed(self) -> bool:
+        return self.was_read != (self.content, self.problem)
+
+    async def read(self) -> bytes | None:
+        self.was_read = self.content, self.problem
+        if self.problem is not None:
+            raise OperatorFileError(self.problem)
+        return self.content
+
+
 @dataclass(slots=True)
 class World:
     """All of it."""
@@ -192,9 +216,11 @@ class World:
     facts: list[tuple[str, McpServerSeen]] = field(default_factory=list)
     """Kinds of events and their facts, in order."""
     changes: FeedInMemory = field(default_factory=FeedInMemory)
+    file: FileInMemory = field(default_factory=FileInMemory)
 
-    def ports(self) -> FollowerPorts:
-        return FollowerPorts(self.store, self.server.open, self.catalogue, self.announce, lambda: NOW)
+    def ports(self, file: "FileInMemory | None" = None) -> FollowerPorts:
+        servers = OperatorServers(file or self.file, self.store, lambda: NOW)
+        return FollowerPorts(servers, self.server.open, self.catalogue, self.announce, lambda: NOW)
 
     async def announce(self, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
         self.facts.append((event.fact, fact))

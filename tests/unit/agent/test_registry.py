@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from skillbus.agent.domain.errors import ServerNotAllowedError, ServerUnknownError
+from skillbus.agent.domain.errors import ServerUnknownError
 from skillbus.agent.domain.servers.follower import FollowTiming, ServerFollower
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
@@ -32,7 +32,7 @@ def world() -> World:
 
 @pytest.fixture
 async def servers(world: World) -> AsyncGenerator[ServerRegistry]:
-    opened = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
+    opened = ServerRegistry(world.ports(), QUICK)
     async with opened.follow_all(world.changes):
         yield opened
 
@@ -116,11 +116,6 @@ async def test_nobody_waits_for_a_follower_that_was_stopped_before_its_first_ste
     assert world.server.opened == 0
 
 
-async def test_a_server_that_has_to_be_started_is_refused_where_that_is_not_allowed(servers: ServerRegistry) -> None:
-    with pytest.raises(ServerNotAllowedError, match="SKILLBUS_AGENT_STDIO_SERVERS"):
-        await servers.register(RegisterMcpServer(name="raw", command="server"), WAIT_S)
-
-
 async def test_nothing_is_told_twice(world: World, servers: ServerRegistry) -> None:
     await servers.register(RAW, WAIT_S)
     await servers.refresh(KEY, WAIT_S)
@@ -152,7 +147,7 @@ async def test_a_server_cannot_undo_what_an_operator_decided_by_listing_a_tool_n
 
 
 async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -> None:
-    servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.02), stdio_allowed=False)
+    servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.02))
     async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
         world.server.tools = [tool("one")]
@@ -161,7 +156,7 @@ async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -
 
 
 async def test_a_list_that_is_as_it_was_costs_the_catalogue_nothing_unless_it_is_asked_for(world: World) -> None:
-    servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.01), stdio_allowed=False)
+    servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.01))
     async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
         asked, lists = world.catalogue.asked, world.server.lists
@@ -216,7 +211,7 @@ async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(
 async def test_every_replica_follows_what_one_registered_and_none_what_one_removed(world: World) -> None:
     async with AsyncExitStack() as stack:
         feeds = [FeedInMemory(), FeedInMemory()]
-        one, other = (ServerRegistry(world.ports(), QUICK, stdio_allowed=False) for _ in feeds)
+        one, other = (ServerRegistry(world.ports(), QUICK) for _ in feeds)
         for servers, feed in zip((one, other), feeds, strict=True):
             await stack.enter_async_context(servers.follow_all(feed))
         await one.register(RAW, WAIT_S)
@@ -234,11 +229,11 @@ async def test_every_replica_follows_what_one_registered_and_none_what_one_remov
 
 
 async def test_what_was_registered_before_the_start_is_followed(world: World) -> None:
-    first = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
+    first = ServerRegistry(world.ports(), QUICK)
     async with first.follow_all(world.changes):
         await first.register(RAW, WAIT_S)
     opened = world.server.opened
-    async with ServerRegistry(world.ports(), QUICK, stdio_allowed=False).follow_all(FeedInMemory()):
+    async with ServerRegistry(world.ports(), QUICK).follow_all(FeedInMemory()):
         assert await holds(lambda: world.server.opened == opened + 1)
 
 

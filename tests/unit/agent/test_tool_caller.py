@@ -54,7 +54,7 @@ def world() -> World:
 
 @pytest.fixture
 async def caller(world: World) -> AsyncGenerator[ToolCaller]:
-    servers = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
+    servers = ServerRegistry(world.ports(), QUICK)
     async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
         yield ToolCaller(world.catalogue, servers, BUILTINS)
@@ -100,7 +100,7 @@ async def test_a_catalogued_tool_whose_server_is_gone_cannot_be_called(world: Wo
 
 
 async def test_a_server_that_is_away_is_tried_at_once_and_told(world: World) -> None:
-    slow = ServerRegistry(world.ports(), FollowTiming(first_retry_s=3600, last_retry_s=3600), stdio_allowed=False)
+    slow = ServerRegistry(world.ports(), FollowTiming(first_retry_s=3600, last_retry_s=3600))
     async with slow.follow_all(world.changes):
         await slow.register(RAW, WAIT_S)
         world.server.fails = "no route"
@@ -122,7 +122,7 @@ async def test_a_builtin_is_called_for_its_project_within_its_time(caller: ToolC
         await caller.call("other", "builtin:nothing", {}, WAIT_S)
 
 
-def test_a_registration_names_one_way_to_reach_a_server() -> None:
-    for given in ({}, {"url": "http://a/mcp", "command": "a"}):
-        with pytest.raises(ValueError, match="give either"):
+def test_a_registration_has_an_address_and_no_command() -> None:
+    for given, said in (({}, "url"), ({"url": "http://a/mcp", "command": "a"}, "skillbus mcp add NAME -- COMMAND")):
+        with pytest.raises(ValueError, match=said):
             RegisterMcpServer.model_validate({"name": "raw", **given})

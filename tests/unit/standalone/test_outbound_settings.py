@@ -1,6 +1,7 @@
 """What the embedder and the agent may connect to, as the environment sets it."""
 
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -37,10 +38,15 @@ def test_addresses_that_are_listed_replace_loopback(
     assert not kind().open_loopback().address_rule.allows(ip_address("127.0.0.1"))
 
 
-def test_on_ones_own_machine_the_agent_reaches_loopback_and_starts_servers() -> None:
-    settings = AgentSettings().on_ones_own_machine()
+def test_on_ones_own_machine_the_agent_reaches_loopback_and_follows_the_file_of_the_data_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert AgentSettings().mcp_file is None
+    settings = AgentSettings().on_ones_own_machine(Path("data/mcp.json"))
     assert settings.address_rule.allows(ip_address("127.0.0.1"))
-    assert settings.stdio_servers
+    assert settings.mcp_file == Path("data/mcp.json")
+    monkeypatch.setenv("SKILLBUS_AGENT_MCP_FILE", "other.json")
+    assert AgentSettings().on_ones_own_machine(Path("data/mcp.json")).mcp_file == Path("other.json")
 
 
 @pytest.mark.parametrize("kind", SETTINGS)

@@ -1,25 +1,31 @@
 """`skillbus mcp`."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from skillbus.agent.domain.servers.operator_file import MCP_FILE, CommandServer
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS, join_path
-from skillbus.cli.errors import EXIT_FAILED
+from skillbus.cli.errors import EXIT_FAILED, LocalFileError, ProblemError, UnreachableError
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
+from skillbus.cli.server.commands import DEFAULT_DATA, DataOption
 from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, read_entries, remove_entry
 from skillbus.contracts.agent.mcp_servers import (
     McpServer,
     McpServerRemoved,
     McpServersListed,
+    McpServerSource,
     McpServerState,
     RegisterMcpServer,
 )
+from skillbus.contracts.errors import ErrorCode
 
 Name = Annotated[str, typer.Argument(help="Name of the MCP server in skillbus.")]
 Url = Annotated[str | None, typer.Option("--url", help="Address of a running server, like https://mcp.example.com/mcp")]
@@ -52,28 +58,44 @@ async def add_server(
     headers: Headers = None,
     env: Env = None,
     timeout: Timeout = None,  # noqa: ASYNC109 (the server's timeout, not this function's)
+    data: DataOption = DEFAULT_DATA,
+    file: FileOption = None,
 ) -> None:
-    """Register an MCP server by --url, or by the command after --. A server with this name is replaced.
+    """Add an MCP server by --url, or by the command after --. A server with this name is replaced.
 
-    Its tools are listed at once, and followed from then on. Exits with 1 if the server does not answer; it stays
-    registered and is tried again.
+    A command is written to the operator's file, mcp.json in the data directory, by the user who runs skillbus, who also
+    starts it. A URL is registered by a request. The tools are listed at once, and followed from then on. Exits with 1
+    if the server does not answer; it stays and is tried again.
     """
     command, *args = session.trailing_words or ("",)
     if bool(server_url) == bool(command):
         raise typer.BadParameter("give either --url or a command after --", param_hint="--url")
-    fields: dict[str, object] = {"name": name, "url": server_url, "command": command or None, "args": args or None}
-    fields |= {"headers": _parse_pairs(headers, "--header"), "env": _parse_pairs(env, "--env"), "timeout_s": timeout}
-    request = build_request(RegisterMcpServer, fields)
-    body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
-    _print_server(session, await session.connection.request(McpServer, "POST", MCP_SERVERS, json=body, wait_s=MCP_S))
+    if (headers and command) or (env and not command):
+        raise typer.BadParameter("--header goes with --url, --env with a command", param_hint="--header")
+    header_values, env_values = _parse_pairs(headers, "--header"), _parse_pairs(env, "--env")
+    if not command:
+        fields = {"name": name, "url": server_url, "headers": header_values, "timeout_s": timeout}
+        body = build_request(RegisterMcpServer, fields).model_dump(mode="json", exclude_unset=True)
+        body |= session.connection.scope
+        server = await session.connection.request(McpServer, "POST", MCP_SERVERS, json=body, wait_s=MCP_S)
+        print_servers(session, [server])
+        return
+    started: dict[str, object] = {"command": command, "args": args, "env": env_values, "timeout_s": timeout}
+    started |= {"name": name, "project": session.connection.project}
+    entry = build_request(CommandServer, started).model_dump(mode="json", exclude_unset=True, exclude={"name"})
+    path = find_mcp_file(session, data, file)
+    put_entries(path, {name: entry})
+    print_servers(session, await refresh_servers(session, [name], path))
 
 
 @remote_command("skillbus mcp list")
 async def list_servers(session: Session) -> None:
-    """List the MCP servers and their state."""
+    """List the MCP servers, their state, and where each comes from: mcp.json, or a request."""
     params = session.connection.scope
     listed = await session.connection.request(McpServersListed, "GET", MCP_SERVERS, params=params)
     session.output.show_result(listed, lambda: _render_servers(listed.servers))
+    if listed.file_problem is not None:
+        session.output.print_note(f"The operator's file is not used as it is: {listed.file_problem}", "yellow")
 
 
 @remote_command("skillbus mcp show files")
@@ -88,35 +110,90 @@ async def show_server(session: Session, name: Name) -> None:
 async def refresh_server(session: Session, name: Name) -> None:
     """List an MCP server's tools again."""
     path, params = join_path(MCP_SERVERS, name, "refresh"), session.connection.scope
-    _print_server(session, await session.connection.request(McpServer, "POST", path, params=params, wait_s=MCP_S))
+    print_servers(session, [await session.connection.request(McpServer, "POST", path, params=params, wait_s=MCP_S)])
 
 
-@remote_command("skillbus mcp remove files --yes")
-async def remove_server(session: Session, name: Name, yes: YesOption = False) -> None:
-    """Remove an MCP server, and its tools from the catalogue."""
+@remote_command("skillbus mcp remove files --yes", url_option="--server")
+async def remove_server(
+    session: Session, name: Name, yes: YesOption = False, data: DataOption = DEFAULT_DATA, file: FileOption = None
+) -> None:
+    """Remove an MCP server, and its tools from the catalogue. A server of the operator's file is removed from it."""
     if not yes:
         session.confirm_removal([name])
-    path, params = join_path(MCP_SERVERS, name), session.connection.scope
-    removed = await session.connection.request(McpServerRemoved, "DELETE", path, params=params)
+    path = _find_entry(session, name, data, file)
+    if path is not None:
+        remove_entry(path, name)
+    removed = McpServerRemoved(name=name, tools=0)
+    try:
+        params = session.connection.scope
+        where = join_path(MCP_SERVERS, name)
+        removed = await session.connection.request(McpServerRemoved, "DELETE", where, params=params)
+    except UnreachableError:
+        if path is None:
+            raise
+        session.output.print_note(f"No skillbus answers. Its tools are removed at its next start. {path} is changed.")
+    except ProblemError as error:
+        if path is None or error.problem_code != ErrorCode.NOT_FOUND:
+            raise
     session.output.show_result(removed, lambda: clean_line(f"{removed.name}: removed with {removed.tools} tools"))
 
 
-def _print_server(session: Session, server: McpServer) -> None:
-    session.output.show_result(server, lambda: _render_servers((server,)))
-    if server.quarantined:
+def _find_entry(session: Session, name: str, data: Path, file: Path | None) -> Path | None:
+    """Return the operator's file if it has an entry of this name."""
+    try:
+        path = find_mcp_file(session, data, file)
+    except LocalFileError:
+        return None  # the server runs elsewhere; if the name is in its file, it says so
+    return path if name in read_entries(path) else None
+
+
+async def refresh_servers(session: Session, names: Sequence[str], path: Path) -> list[McpServer]:
+    """Let the server read the operator's file, and return the servers of these names; none if it does not run.
+
+    Raises:
+        LocalFileError: The server does not follow this file.
+    """
+    servers: list[McpServer] = []
+    for name in names:
+        where, params = join_path(MCP_SERVERS, name, "refresh"), session.connection.scope
+        try:
+            server = await session.connection.request(McpServer, "POST", where, params=params, wait_s=MCP_S)
+        except UnreachableError:
+            session.output.print_note(f"No skillbus answers. It follows {path} when it starts.")
+            return []
+        except ProblemError as error:
+            if error.problem_code != ErrorCode.NOT_FOUND:
+                raise
+            server = None
+        if server is None or server.source is not McpServerSource.FILE:
+            raise LocalFileError(
+                f"{name} is in {path}, but the skillbus at {session.connection.http.base_url} does not follow it",
+                "Check --data and --server. `skillbus status` shows whether the file is refused.",
+            )
+        servers.append(server)
+    return servers
+
+
+def print_servers(session: Session, servers: Sequence[McpServer]) -> None:
+    """Print servers, one document in JSON for one server. Exits with 1 if one of them has failed."""
+    listed = McpServersListed(servers=tuple(servers))
+    session.output.show_result(servers[0] if len(servers) == 1 else listed, lambda: _render_servers(servers))
+    if any(server.quarantined for server in servers):
         session.output.print_note("`skillbus tools list --state quarantined` shows the tools to accept.", "yellow")
-    if server.state is McpServerState.FAILED:
+    if any(server.state is McpServerState.FAILED for server in servers):
         raise typer.Exit(EXIT_FAILED)
 
 
 def _render_servers(servers: Sequence[McpServer]) -> RenderableType:
     if not servers:
-        return Text("No MCP server is registered. `skillbus mcp add NAME --url URL` adds one.")
+        return Text("No MCP server is followed. `skillbus mcp add NAME --url URL` adds one.")
     rows = []
     for it in servers:
         messages = filter(None, (it.problem, *(finding.message for finding in it.findings)))
-        rows.append((it.name, it.state.value, str(it.tools), str(it.quarantined), it.address, "; ".join(messages)))
-    headings = ("name", "state", "tools", "quarantined", "address", "problem")
+        origin = MCP_FILE if it.source is McpServerSource.FILE else it.source.value
+        state, counts = it.state.value, (str(it.tools), str(it.quarantined))
+        rows.append((it.name, origin, state, *counts, it.address, "; ".join(messages)))
+    headings = ("name", "from", "state", "tools", "quarantined", "address", "problem")
     return tables.build_table(headings, rows, numbers=("tools", "quarantined"))
 
 

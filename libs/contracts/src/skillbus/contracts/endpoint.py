@@ -92,6 +92,8 @@ class HealthCheck(Message):
     ready: bool
     detail: str = ""
     """Reason why it is not ready."""
+    warning: str = ""
+    """Problem that an operator should solve, although the service works."""
 
 
 class Health(Message):

@@ -11,7 +11,7 @@ from skillbus.agent.domain.errors import (
     CallTimedOutError,
     SchemaUnusableError,
     ServerFailedError,
-    ServerNotAllowedError,
+    ServerInFileError,
     ServerUnknownError,
     ToolExternalError,
     ToolNotCallableError,
@@ -22,7 +22,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     ServerUnknownError: ErrorCode.NOT_FOUND,
     ToolUnknownError: ErrorCode.NOT_FOUND,
-    ServerNotAllowedError: ErrorCode.FORBIDDEN,
+    ServerInFileError: ErrorCode.CONFLICT,
     ToolNotCallableError: ErrorCode.FORBIDDEN,
     ToolExternalError: ErrorCode.NOT_CALLABLE,
     ServerFailedError: ErrorCode.UNAVAILABLE,

@@ -8,6 +8,7 @@ import structlog
 
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_caller import ToolCaller
@@ -31,6 +32,7 @@ from skillbus.contracts.agent.tool_calls import (
     CallTool,
     ToolCalled,
 )
+from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.message import Empty
 
 _TO_REPLY_S: Final = 1.0
@@ -48,6 +50,7 @@ class AgentHandlers:
     """Answers the agent's requests."""
 
     servers: ServerRegistry
+    operator_servers: OperatorServers
     builtins: BuiltinTools
     caller: ToolCaller
     auditor: CallableAuditor
@@ -61,7 +64,8 @@ class AgentHandlers:
 
     async def list_mcp_servers(self, request: ListMcpServers) -> McpServersListed:
         servers = await self.servers.list_servers(request.project)
-        return McpServersListed(servers=tuple(server.describe(brief=True) for server in servers))
+        described = tuple(server.describe(brief=True) for server in servers)
+        return McpServersListed(servers=described, file_problem=self.operator_servers.problem)
 
     async def get_mcp_server(self, request: McpServerSelector) -> McpServer:
         return (await self.servers.get_server(_key(request))).describe()
@@ -73,6 +77,10 @@ class AgentHandlers:
         removed = await self.servers.unregister(_key(request))
         log.info("mcp_server_removed", server=request.name, tools=removed)
         return McpServerRemoved(name=request.name, tools=removed)
+
+    async def check_mcp_file(self) -> HealthCheck:
+        """Return a check that warns of an operator's file that is not used as it is now."""
+        return HealthCheck(name="mcp.json", ready=True, warning=self.operator_servers.problem or "")
 
     async def list_builtins(self, _: Empty) -> BuiltinsListed:
         return BuiltinsListed(tools=self.builtins.describe())

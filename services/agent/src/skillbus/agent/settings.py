@@ -17,8 +17,9 @@ class AgentSettings(OutboundSettings):
 
     data: Path = Path("data/agent")
     """Data folder. Its subfolder `files` has one folder of files for each project that uses the builtin tools."""
-    stdio_servers: bool = False
-    """Allow registration of MCP servers that the agent starts as processes."""
+    mcp_file: Path | None = None
+    """The operator's file of MCP servers, in the format of `claude_desktop_config.json`. Servers that the agent starts
+    as processes come from this file alone. In standalone it is `mcp.json` in the data folder."""
     poll_every_s: float = Field(default=300.0, ge=1.0, allow_inf_nan=False)
     """Interval in which the tools of a server are listed that does not report changes."""
     builtin_projects: tuple[Project, ...] = (DEFAULT_PROJECT,)
@@ -26,9 +27,9 @@ class AgentSettings(OutboundSettings):
     without_builtins: tuple[str, ...] = ()
     """Names of builtin tools that are switched off, as a JSON list."""
 
-    def on_ones_own_machine(self) -> Self:
-        """Allow stdio servers and loopback unless configured otherwise: its users can run commands here anyway."""
+    def on_ones_own_machine(self, mcp_file: Path) -> Self:
+        """Follow this file and allow loopback unless configured otherwise."""
         settings = self.open_loopback()
-        if "stdio_servers" in self.model_fields_set:
+        if "mcp_file" in self.model_fields_set:
             return settings
-        return settings.model_copy(update={"stdio_servers": True})
+        return settings.model_copy(update={"mcp_file": mcp_file})

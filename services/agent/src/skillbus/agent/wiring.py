@@ -9,6 +9,7 @@ from pathlib import Path
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
+from skillbus.agent.adapters.disk_operator_file import DiskOperatorFile
 from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.calculate import CALCULATE
@@ -18,8 +19,9 @@ from skillbus.agent.domain.builtins.platform import PLATFORM
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
-from skillbus.agent.domain.ports import ToolSession
+from skillbus.agent.domain.ports import Registration, ToolSession
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
+from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.agent.errors_on_the_wire import to_wire
@@ -37,7 +39,6 @@ from skillbus.contracts.agent.mcp_servers import (
     REFRESH_MCP_SERVER,
     REGISTER_MCP_SERVER,
     REMOVE_MCP_SERVER,
-    RegisterMcpServer,
 )
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, LIST_BUILTINS
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
@@ -52,21 +53,23 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         publisher.add_project(project)
     # A project that gets tools of a server gets the builtin ones too.
     catalogue = BusCatalogue(bus.caller, on_put=publisher.add_project)
-    outside = OutsideAccess(settings.build_secrets(), settings.address_rule, stdio_allowed=settings.stdio_servers)
+    outside = OutsideAccess(settings.build_secrets(), settings.address_rule)
+    file = None if settings.mcp_file is None else DiskOperatorFile(settings.mcp_file)
+    operator_servers = OperatorServers(file, KvServers(bus), _get_time)
     ports = FollowerPorts(
-        store=KvServers(bus),
-        open_session=partial(_open_session, outside=outside),
+        store=operator_servers,
+        open_session=partial(_open_session, outside=outside, servers=operator_servers),
         catalogue=catalogue,
         announce=partial(announce_server, bus),
-        now=lambda: datetime.now(UTC),
+        now=_get_time,
     )
-    timing = FollowTiming(poll_every_s=settings.poll_every_s)
-    servers = ServerRegistry(ports, timing, stdio_allowed=settings.stdio_servers)
+    servers = ServerRegistry(ports, FollowTiming(poll_every_s=settings.poll_every_s))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(run_in_background(publisher))
         await stack.enter_async_context(servers.follow_all(await stack.enter_async_context(open_server_changes(bus))))
         caller = ToolCaller(catalogue, servers, builtins)
-        handlers = AgentHandlers(servers, builtins, caller, CallableAuditor(catalogue, servers, builtins, publisher))
+        auditor = CallableAuditor(catalogue, servers, builtins, publisher)
+        handlers = AgentHandlers(servers, operator_servers, builtins, caller, auditor)
         routes = [
             route(REGISTER_MCP_SERVER, handlers.register_mcp_server),
             route(LIST_MCP_SERVERS, handlers.list_mcp_servers),
@@ -77,7 +80,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
             route(CALL_TOOL, handlers.call_tool),
             route(AUDIT_CALLABLE, handlers.audit_callable),
         ]
-        health = ServiceHealth(contract.SERVICE)
+        health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
         yield health
 
@@ -87,7 +90,7 @@ def make_builtin_tools(caller: Caller, files: Path, *, without: Collection[str] 
     disk = DiskFiles(files, FileQuota())
     tools = (
         CALCULATE,
-        make_datetime_tool(lambda: datetime.now(UTC)),
+        make_datetime_tool(_get_time),
         make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request)),
         PLATFORM,
         make_read_file_tool(disk),
@@ -98,9 +101,13 @@ def make_builtin_tools(caller: Caller, files: Path, *, without: Collection[str] 
 
 
 def _open_session(
-    server: RegisterMcpServer, on_change: Callable[[], None], *, outside: OutsideAccess
+    registration: Registration, on_change: Callable[[], None], *, outside: OutsideAccess, servers: OperatorServers
 ) -> AbstractAsyncContextManager[ToolSession]:
     # The MCP SDK is imported with the first session: it takes memory and a second.
     from skillbus.agent.adapters.mcp.session import open_mcp_session  # noqa: PLC0415
 
-    return open_mcp_session(server, on_change, outside)
+    return open_mcp_session(servers.find_server(registration), on_change, outside)
+
+
+def _get_time() -> datetime:
+    return datetime.now(UTC)

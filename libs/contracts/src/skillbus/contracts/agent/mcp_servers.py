@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -29,15 +29,12 @@ def _headers(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-def _variables(value: dict[str, str]) -> dict[str, str]:
-    if bad := [name for name in value if not name or "=" in name or "\0" in name]:
-        raise ValueError(f"{bad[0][:50]!r} is not the name of an environment variable")
-    return value
-
-
 SecretText = Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\r\n]*$"), WITHOUT_NUL]
 """Secret or plain text. `env:NAME` and `file:PATH` are replaced by their values at every use; other text is used as it
 is. Replies never contain these values, only their names."""
+
+
+ServerTimeout = Annotated[float, Field(ge=0.5, le=300.0, allow_inf_nan=False)]
 
 
 class McpTransport(StrEnum):
@@ -49,36 +46,41 @@ class McpTransport(StrEnum):
     """Standard input and output of a child process."""
 
 
+class McpServerSource(StrEnum):
+    """Origin of an MCP server."""
+
+    REQUEST = "request"
+    """It was registered by a request."""
+    FILE = "file"
+    """It is in the operator's file `mcp.json`, and can be changed only there."""
+
+
 class RegisterMcpServer(ProjectMessage):
-    """Registration of an MCP server, by `url` or by `command`. A server with the same name is replaced."""
+    """Registration of an MCP server that runs at a `url`. A server with the same name is replaced.
+
+    Servers that skillbus starts as processes are never registered by a request: they are in the operator's file.
+    """
 
     name: McpServerName
-    url: Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)] | None = None
+    url: Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)]
     """Address of a running server that speaks Streamable HTTP."""
     headers: Annotated[dict[str, SecretText], Field(max_length=50), AfterValidator(_headers)] = Field(
         default_factory=dict
     )
     """HTTP headers of every request to `url`. Values `env:NAME` and `file:PATH` are references to secrets, which the
     operator lists in `SKILLBUS_SECRETS` with the hosts that each may be sent to."""
-    command: Annotated[str, StringConstraints(min_length=1, max_length=1_000), WITHOUT_NUL] | None = None
-    """Program to start as a child process."""
-    args: tuple[Annotated[str, StringConstraints(max_length=4_000), WITHOUT_NUL], ...] = Field(
-        default=(), max_length=100
-    )
-    env: Annotated[dict[str, SecretText], Field(max_length=100), AfterValidator(_variables)] = Field(
-        default_factory=dict
-    )
-    """Environment variables of the child process. Values `env:NAME` and `file:PATH` are references to secrets, which
-    the operator lists in `SKILLBUS_SECRETS` for `stdio`. The process inherits only a few harmless
-    variables of the service."""
-    timeout_s: float = Field(default=20.0, ge=0.5, le=300.0, allow_inf_nan=False)
+    timeout_s: ServerTimeout = 20.0
     """Timeout of each reply of the server and of a whole listing of its tools, in seconds."""
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if (self.url is None) == (self.command is None):
-            raise ValueError("give either `url`, of a running server, or `command`, of a program to start")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_command(cls, value: object) -> object:
+        if isinstance(value, dict) and value.get("command") is not None:
+            raise ValueError(
+                "commands are not accepted in requests: `skillbus mcp add NAME -- COMMAND` adds one to the operator's "
+                "file mcp.json, when the user who runs skillbus calls it on the same machine"
+            )
+        return value
 
 
 class McpServerState(StrEnum):
@@ -93,6 +95,7 @@ class McpServer(ProjectMessage):
     """Registered MCP server. Of headers and environment variables only the names are returned, never the values."""
 
     name: McpServerName
+    source: McpServerSource = McpServerSource.REQUEST
     transport: McpTransport
     address: str
     """URL, or command with its arguments."""
@@ -131,6 +134,8 @@ class McpServersListed(Message):
     """MCP servers, ordered by name."""
 
     servers: tuple[McpServer, ...]
+    file_problem: str | None = None
+    """Reason why the operator's file is not used as it is now. The servers of its last good state are kept."""
 
 
 class McpServerRemoved(Message):
@@ -161,8 +166,8 @@ REGISTER_MCP_SERVER: Final = Endpoint(
     name="register_mcp_server",
     request=RegisterMcpServer,
     reply=McpServer,
-    summary="Register an MCP server, add its tools to the catalogue, and follow its changes.",
-    raises=(ErrorCode.FORBIDDEN, ErrorCode.CONFLICT),
+    summary="Register an MCP server by URL, add its tools to the catalogue, and follow its changes.",
+    raises=(ErrorCode.CONFLICT,),
     timeout_s=60.0,
     example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
 )
@@ -198,7 +203,7 @@ REMOVE_MCP_SERVER: Final = Endpoint(
     request=McpServerSelector,
     reply=McpServerRemoved,
     summary="Remove an MCP server and its tools.",
-    raises=_NOT_FOUND,
+    raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=60.0,
     example={"name": "nobody"},
 )

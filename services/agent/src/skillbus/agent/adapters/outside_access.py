@@ -8,8 +8,7 @@ from skillbus.common.secrets import Secrets
 
 @dataclass(frozen=True, slots=True)
 class OutsideAccess:
-    """Secrets, addresses and child processes, as the settings allow them."""
+    """Secrets and addresses, as the settings allow them."""
 
     secrets: Secrets
     addresses: AddressRule
-    stdio_allowed: bool

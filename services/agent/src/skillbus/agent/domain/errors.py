@@ -2,7 +2,7 @@
 
     AgentError
     ├── ServerUnknownError       no server of that name is registered
-    ├── ServerNotAllowedError    this deployment starts no processes for servers
+    ├── ServerInFileError        the server is in the operator's file, which no request changes
     ├── ServerFailedError        a server cannot be reached, is too slow, or violates the protocol
     ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
@@ -24,8 +24,8 @@ class ServerUnknownError(AgentError):
     """No such server."""
 
 
-class ServerNotAllowedError(AgentError):
-    """A server that must be started, in a deployment that forbids it; the message says how to allow it."""
+class ServerInFileError(AgentError):
+    """A request to change a server of the operator's file; the message says how to change it."""
 
 
 class ServerFailedError(AgentError):

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
-from skillbus.agent.domain.servers.registration import ServerKey
+from skillbus.agent.domain.servers.registration import FileServerRecord, ServerKey
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
 from skillbus.contracts.endpoint import Event
@@ -40,7 +40,8 @@ class ToolSession(Protocol):
         """Call a tool. Raises ServerFailedError, CallTimedOutError."""
 
 
-OpenSession: TypeAlias = Callable[[RegisterMcpServer, Callable[[], None]], AbstractAsyncContextManager[ToolSession]]
+Registration: TypeAlias = RegisterMcpServer | FileServerRecord
+OpenSession: TypeAlias = Callable[[Registration, Callable[[], None]], AbstractAsyncContextManager[ToolSession]]
 """Opens a session with a server for the duration of the context. Raises ServerFailedError.
 
 It calls the given function when the server reports that its list changed, and when the session ends.

@@ -69,6 +69,8 @@ class Readiness:
             lost = _MAY_BE_AWAY.get(service)
             detail = f"{error.message.rstrip('.')}: {lost}" if lost else error.message
             return HealthCheck(name=service, ready=False, detail=detail), lost is not None
-        detail = "; ".join(f"{check.name}: {check.detail or 'not ready'}" for check in health.checks if not check.ready)
-        check = HealthCheck(name=service, ready=health.ready, detail=detail if not health.ready else "")
+        problems = [(check.name, check.detail or "not ready") for check in health.checks if not check.ready]
+        problems += [(check.name, check.warning) for check in health.checks if check.warning]
+        detail = "; ".join(f"{name}: {problem}" for name, problem in problems)
+        check = HealthCheck(name=service, ready=health.ready, detail=detail)
         return check, health.ready or service in _MAY_BE_UNREADY | _MAY_BE_AWAY.keys()

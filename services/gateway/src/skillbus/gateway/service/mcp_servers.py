@@ -41,15 +41,14 @@ class McpServerRoutes:
 
     caller: BusCaller
 
-    async def register_mcp_server(self, body: RegisterMcpServer, request: Request, response: Response) -> McpServer:
-        """Register an MCP server by `url` or `command`, add its tools to the catalogue, and follow its changes.
+    async def register_mcp_server(self, body: RegisterMcpServer, response: Response) -> McpServer:
+        """Register an MCP server by `url`, add its tools to the catalogue, and follow its changes.
 
-        A server with the same name is replaced. Values of `headers` and `env` are never returned; `env:NAME` and
-        `file:PATH` are references that the agent service resolves. A server that does not reply is registered anyway,
-        and the connection is retried: see `state`. A gateway without a key never accepts a command.
+        A server with the same name is replaced. A `command` is refused: servers that skillbus starts are in the
+        operator's file `mcp.json`. Values of `headers` are never returned; `env:NAME` and `file:PATH` are references
+        that the agent service resolves. A server that does not reply is registered anyway,
+        and the connection is retried: see `state`.
         """
-        if body.command is not None:
-            get_caller(request.scope).check_key()
         registered = await self.caller.call(REGISTER_MCP_SERVER, body)
         response.headers["Location"] = f"{_SERVERS}/{registered.name}"
         return registered

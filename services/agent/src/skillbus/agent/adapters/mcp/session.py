@@ -30,11 +30,11 @@ from skillbus.agent.adapters.mcp.process import LastWords, open_process_streams
 from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
 from skillbus.agent.domain.ports import ServerGreeting
+from skillbus.agent.domain.servers.operator_file import CommandServer, OperatorServer
 from skillbus.agent.domain.tool_answer import ToolAnswer, bound_answer
 from skillbus.common.outbound.secret_grants import STDIO
 from skillbus.common.outbound.transport import read_destination
 from skillbus.common.secrets import REFERENCE, SecretUnreadableError, redact_json, redact_text
-from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 
 LISTING_BYTES: Final = 64 * 1024 * 1024
 """Size of all pages of one listing."""
@@ -85,12 +85,12 @@ class _ErrorAnswer(Exception):  # noqa: N818 - an answer, raised to leave the re
 
 @asynccontextmanager
 async def open_mcp_session(
-    server: RegisterMcpServer, on_change: Callable[[], None], outside: OutsideAccess
+    server: OperatorServer, on_change: Callable[[], None], outside: OutsideAccess
 ) -> AsyncGenerator["McpSession"]:
     """Implement `OpenSession` with the SDK. References to secrets are resolved when a session begins."""
-    values = server.headers if server.url is not None else server.env
+    values = server.env if isinstance(server, CommandServer) else server.headers
     try:
-        destination = STDIO if server.url is None else read_destination(httpx.URL(server.url))
+        destination = STDIO if isinstance(server, CommandServer) else read_destination(httpx.URL(server.url))
         given = {
             name: outside.secrets.resolve_line(value, destination) if REFERENCE.fullmatch(value) else SecretStr(value)
             for name, value in values.items()
@@ -102,11 +102,8 @@ async def open_mcp_session(
     referenced = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
     session = McpSession(tuple(given.values()), referenced, on_change)
     plain = {name: value.get_secret_value() for name, value in given.items()}
-    if server.url is None:
-        if not outside.stdio_allowed:
-            raise ServerFailedError("it has to be started, and that is not allowed here any more")
-        command = (server.command or "", *server.args)
-        streams = open_process_streams(command, plain, session.end, LastWords())
+    if isinstance(server, CommandServer):
+        streams = open_process_streams((server.command, *server.args), plain, session.end, LastWords())
     else:
         if invalid := [name for name, value in plain.items() if not _HEADER_VALUE.fullmatch(value)]:
             raise ServerFailedError(

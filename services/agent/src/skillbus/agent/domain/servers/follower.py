@@ -14,7 +14,8 @@ import structlog
 from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.agent.domain.ports import AgentCatalogue, AnnounceServer, OpenSession, ServerGreeting, ToolSession
 from skillbus.agent.domain.servers.listing import ServerListing, SyncReport, describe_tools, sync_catalogue
-from skillbus.agent.domain.servers.registration import RegisteredServer, ServerSeen, ServerStore
+from skillbus.agent.domain.servers.operator_servers import OperatorServers
+from skillbus.agent.domain.servers.registration import RegisteredServer, ServerSeen
 from skillbus.common.background import finish_within
 from skillbus.common.records import WriteConflictError
 from skillbus.contracts.agent.mcp_servers import (
@@ -52,7 +53,7 @@ class FollowTiming:
 class FollowerPorts:
     """Dependencies of a follower."""
 
-    store: ServerStore
+    store: OperatorServers
     open_session: OpenSession
     catalogue: AgentCatalogue
     announce: AnnounceServer

@@ -6,9 +6,17 @@ from typing import Final, NamedTuple, Protocol
 from pydantic import Field
 
 from skillbus.common.records import StoredRecord
-from skillbus.contracts.agent.mcp_servers import McpServer, McpServerState, McpTransport, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import (
+    McpServer,
+    McpServerName,
+    McpServerSource,
+    McpServerState,
+    McpTransport,
+    RegisterMcpServer,
+    ServerTimeout,
+)
 from skillbus.contracts.indexer.tools import ToolFinding
-from skillbus.contracts.message import Message
+from skillbus.contracts.message import Message, ProjectMessage
 
 _BRIEF_ADDRESS: Final = 300
 _BRIEF_FINDINGS: Final = 5
@@ -38,10 +46,26 @@ class ServerSeen(Message):
     """Name that the server reported at its first listing; its tools are attributed to that name."""
 
 
-class RegisteredServer(Message):
-    """A server of a project. It holds the values of headers and variables, which must not be passed on."""
+class FileServerRecord(ProjectMessage):
+    """Record of a server whose command or address is in the operator's file, and never in the store.
 
-    registration: RegisterMcpServer
+    A stored record therefore starts nothing: a session is opened with the entry of the file that the agent has read.
+    """
+
+    name: McpServerName
+    timeout_s: ServerTimeout = 20.0
+    in_file: bool = False
+    """False for a command that was registered by a request, which earlier versions allowed."""
+    transport: McpTransport = McpTransport.STDIO
+    address: str = ""
+    header_names: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ()
+
+
+class RegisteredServer(Message):
+    """A server of a project. It holds the values of headers, which must not be passed on."""
+
+    registration: RegisterMcpServer | FileServerRecord = Field(union_mode="left_to_right")
     id: str
     """Id of this registration; a new one for each registration under the same name."""
     registered_at: datetime
@@ -51,17 +75,28 @@ class RegisteredServer(Message):
     def key(self) -> ServerKey:
         return ServerKey(self.registration.project, self.registration.name)
 
+    @property
+    def is_in_file(self) -> bool:
+        """True if the server is, or was at its last record, in the operator's file."""
+        return isinstance(self.registration, FileServerRecord) and self.registration.in_file
+
     def describe(self, *, brief: bool = False) -> McpServer:
         """Return the server for callers: names of its headers and variables without their values."""
         registration, seen = self.registration, self.seen
-        address = registration.url or " ".join((registration.command or "", *registration.args))
+        if isinstance(registration, RegisterMcpServer):
+            transport, address = McpTransport.HTTP, registration.url
+            header_names, env_names = tuple(sorted(registration.headers)), tuple[str, ...]()
+        else:
+            transport, address = registration.transport, registration.address
+            header_names, env_names = registration.header_names, registration.env_names
         return McpServer(
             project=registration.project,
             name=registration.name,
-            transport=McpTransport.STDIO if registration.url is None else McpTransport.HTTP,
+            source=McpServerSource.FILE if self.is_in_file else McpServerSource.REQUEST,
+            transport=transport,
             address=address[:_BRIEF_ADDRESS] if brief else address,
-            header_names=tuple(sorted(registration.headers)),
-            env_names=tuple(sorted(registration.env)),
+            header_names=header_names,
+            env_names=env_names,
             timeout_s=registration.timeout_s,
             state=seen.state,
             problem=seen.problem,

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
-from skillbus.agent.domain.errors import ServerNotAllowedError, ServerUnknownError
+import structlog
+
+from skillbus.agent.domain.errors import ServerUnknownError
 from skillbus.agent.domain.ports import ServerChangeFeed
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming, ServerFollower
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
@@ -19,16 +21,18 @@ from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX
 
 _TRIES: Final = 3
 _LOOK_AT_ALL_EVERY_S: Final = 60.0
+_LOOK_AT_FILE_EVERY_S: Final = 1.0
 _RETRY_S: Final = 2.0
+
+log = structlog.get_logger(__name__)
 
 
 class ServerRegistry:
     """The servers of all projects. They are followed while the context `follow_all` is open."""
 
-    def __init__(self, ports: FollowerPorts, timing: FollowTiming, *, stdio_allowed: bool) -> None:
+    def __init__(self, ports: FollowerPorts, timing: FollowTiming) -> None:
         self._ports = ports
         self._timing = timing
-        self._stdio_allowed = stdio_allowed
         self._followers: dict[ServerKey, ServerFollower] = {}
         self._stopping: set[ServerFollower] = set()
         self._locks = KeyedLocks[ServerKey]()
@@ -37,12 +41,17 @@ class ServerRegistry:
     @asynccontextmanager
     async def follow_all(self, changes: ServerChangeFeed) -> AsyncGenerator[None]:
         """Follow every registered server while the context is open."""
-        watching = asyncio.create_task(self._watch(changes), context=contextvars.Context())
+        await self._ports.store.load_file()
+        watching = {
+            asyncio.create_task(watch, context=contextvars.Context())
+            for watch in (self._watch(changes), self._watch_file())
+        }
         try:
             yield
         finally:
-            watching.cancel()
-            await asyncio.wait({watching})
+            for task in watching:
+                task.cancel()
+            await asyncio.wait(watching)
             await asyncio.gather(*(self._stop_follower(key) for key in tuple(self._followers)))
             # Those followers remain that were being stopped by a task that was cancelled.
             await asyncio.gather(*(follower.stop() for follower in self._stopping))
@@ -51,14 +60,10 @@ class ServerRegistry:
         """Store a server, and wait until its first listing succeeds, fails or takes too long.
 
         Raises:
-            ServerNotAllowedError: The server must be started, which is not allowed here.
+            ServerInFileError: A server of this name is in the operator's file.
             WriteConflictError: Others register the same name at the same time.
         """
-        if request.command is not None and not self._stdio_allowed:
-            raise ServerNotAllowedError(
-                "servers that have to be started are not allowed here: register a URL, or set "
-                "SKILLBUS_AGENT_STDIO_SERVERS=true where the agent may run commands"
-            )
+        await self._check_not_in_file(ServerKey(request.project, request.name))
         server = RegisteredServer(registration=request, id=uuid4().hex, registered_at=self._ports.now())
         for _ in range(_TRIES):
             known = await self._ports.store.load_server(server.key)
@@ -72,14 +77,29 @@ class ServerRegistry:
         return follower.server
 
     async def refresh(self, key: ServerKey, within_s: float) -> RegisteredServer:
-        """List a server again. Raises ServerUnknownError."""
+        """List a server again, as the operator's file is now. Raises ServerUnknownError."""
+        await self._ports.store.load_file()
         follower = await self.find_follower(key)
         await follower.relist(within_s)
         return follower.server
 
     async def unregister(self, key: ServerKey) -> int:
-        """Remove a server and its tools; return their number. Raises ServerUnknownError, RequestError."""
+        """Remove a server and its tools; return their number.
+
+        Raises:
+            ServerInFileError: The server is in the operator's file.
+            ServerUnknownError: No such server is registered.
+            RequestError: The catalogue or the store refuses.
+        """
+        await self._check_not_in_file(key)
         await self.get_server(key)
+        return await self._remove(key)
+
+    async def _check_not_in_file(self, key: ServerKey) -> None:
+        await self._ports.store.load_file()
+        self._ports.store.check_not_in_file(key)
+
+    async def _remove(self, key: ServerKey) -> int:
         source = f"{MCP_SOURCE_PREFIX}{key.name}"
         async with self._locks.hold(key):
             await self._stop_follower(key)
@@ -97,7 +117,7 @@ class ServerRegistry:
 
     async def list_servers(self, project: str) -> tuple[RegisteredServer, ...]:
         """Return the servers of a project, ordered by name."""
-        found = [server for server in await self._ports.store.list_servers() if server.key.project == project]
+        found = [server for server in await self._list_followed() if server.key.project == project]
         return tuple(sorted(found, key=lambda server: server.key))
 
     async def find_follower(self, key: ServerKey) -> ServerFollower:
@@ -144,8 +164,20 @@ class ServerRegistry:
                 key = None
                 await asyncio.sleep(_RETRY_S)
 
+    async def _watch_file(self) -> None:
+        failures = FailureLog()
+        followed = 0
+        while True:
+            with failures.guard("follow_mcp_file"):
+                await self._ports.store.load_file()
+                if (generation := self._ports.store.generation) != followed:
+                    await self._match_all()
+                    await self._remove_stale()
+                    followed = generation
+            await asyncio.sleep(_LOOK_AT_FILE_EVERY_S)
+
     async def _match_all(self) -> None:
-        servers = {server.key: server for server in await self._ports.store.list_servers()}
+        servers = {server.key: server for server in await self._list_followed()}
         for key in self._followers.keys() - servers.keys():
             await self._match(key)  # it may have been registered since
         for server in servers.values():
@@ -154,10 +186,21 @@ class ServerRegistry:
 
     async def _match(self, key: ServerKey) -> None:
         stored = await self._ports.store.load_server(key)
-        if stored is not None:
+        if stored is not None and not self._ports.store.is_stale(stored.record):
             with suppress(ServerUnknownError):
                 await self._follow(stored.record)
             return
         async with self._locks.hold(key):
-            if await self._ports.store.load_server(key) is None:
+            stored = await self._ports.store.load_server(key)
+            if stored is None or self._ports.store.is_stale(stored.record):
                 await self._stop_follower(key)
+
+    async def _list_followed(self) -> list[RegisteredServer]:
+        return [server for server in await self._ports.store.list_servers() if not self._ports.store.is_stale(server)]
+
+    async def _remove_stale(self) -> None:
+        """Remove the servers that were in the operator's file, also before a restart, and are not any more."""
+        for server in await self._ports.store.list_servers():
+            if self._ports.store.is_stale(server):
+                tools = await self._remove(server.key)
+                log.info("mcp_server_removed", server=server.key.name, tools=tools, reason="it left mcp.json")

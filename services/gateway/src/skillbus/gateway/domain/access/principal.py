@@ -28,13 +28,6 @@ class Principal:
         """True if the caller may use every project, also those that do not exist yet."""
         return ALL_PROJECTS in self.projects
 
-    def check_key(self) -> None:
-        """Raise RequestError (`forbidden`) on a gateway without a key, where any program may be the caller."""
-        if self == LOCAL_USER:
-            raise RequestError(
-                ErrorCode.FORBIDDEN, "Without an owner's key no program is started: serve with a key instead."
-            )
-
     def check_role(self, needed: Role) -> None:
         """Raise RequestError (`forbidden`) unless the caller's role includes `needed`."""
         if not self.role.includes(needed):

@@ -1,0 +1,158 @@
+"""The operator's file of MCP servers, edited on the machine of skillbus by the user who runs it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import typer
+from pydantic import JsonValue
+
+from skillbus.agent.adapters.disk_operator_file import read_operator_file
+from skillbus.agent.domain.servers.operator_file import (
+    MCP_FILE,
+    SERVERS_MEMBER,
+    OperatorFileError,
+    parse_entries,
+    parse_operator_file,
+)
+from skillbus.cli.errors import LocalFileError
+from skillbus.cli.session import Session
+
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        envvar="SKILLBUS_AGENT_MCP_FILE",
+        dir_okay=False,
+        help="The operator's file of MCP servers. Default: mcp.json in the data directory.",
+    ),
+]
+_LOCK: Final = "skillbus.lock"
+_CONNECTION: Final = "connection.json"
+
+
+def find_mcp_file(session: Session, data: Path, file: Path | None) -> Path:
+    """Return the file that the server of the session follows, on this machine.
+
+    Raises:
+        LocalFileError: The data directory is not one of skillbus, or the server of the session runs on another one.
+    """
+    if file is not None:
+        return file
+    if not (data / _LOCK).exists():
+        raise LocalFileError(
+            f"{data} is not the data directory of a skillbus on this machine",
+            "Commands are added where skillbus runs: give its --data, or the --file that its agent follows. Servers "
+            "that run elsewhere are added with --url.",
+        )
+    server = str(session.connection.http.base_url)
+    try:
+        own = str(json.loads((data / _CONNECTION).read_bytes())["http_url"])
+    except FileNotFoundError:
+        return data / MCP_FILE  # it is not running
+    except OSError as error:
+        raise LocalFileError.from_os_error(data / _CONNECTION, error, "Run this as the user who runs it.") from error
+    if _find_place(own) != _find_place(server):
+        raise LocalFileError(
+            f"the skillbus of {data} answers at {own}, not at {server}", f"Give --server {own}, or another --data."
+        )
+    return data / MCP_FILE
+
+
+def _find_place(url: str) -> tuple[str, int | None]:
+    """Return host and port. All names of the loopback are one."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_local = ip_address(host).is_loopback or ip_address(host).is_unspecified
+    except ValueError:
+        is_local = host == "localhost"
+    return "localhost" if is_local else host, parts.port
+
+
+def read_entries(file: Path) -> dict[str, JsonValue]:
+    """Return the entries of the file by name; none if it does not exist. Raises LocalFileError."""
+    return _read(file)[1]
+
+
+def put_entries(file: Path, entries: Mapping[str, JsonValue]) -> None:
+    """Add entries to the file, or replace those of the same names. All else in the file is kept.
+
+    Raises:
+        LocalFileError: The file cannot be used, belongs to another user, or would not be valid afterwards.
+    """
+    _edit(file, lambda known: known.update(entries))
+
+
+def remove_entry(file: Path, name: str) -> None:
+    """Remove an entry from the file. All else in the file is kept. Raises LocalFileError."""
+    _edit(file, lambda known: known.pop(name, None))
+
+
+def _edit(file: Path, change: Callable[[dict[str, JsonValue]], object]) -> None:
+    try:
+        _check_user(file)
+        with _lock_folder(file.parent):
+            document, entries = _read(file)
+            change(entries)
+            content = json.dumps({**document, SERVERS_MEMBER: entries}, indent=2, ensure_ascii=False).encode() + b"\n"
+            parse_operator_file(content)
+            _replace(file, content)
+    except OperatorFileError as error:
+        raise LocalFileError(f"{file}: {error}", "Nothing was written.") from error
+    except OSError as error:
+        raise LocalFileError.from_os_error(file, error) from error
+
+
+def _check_user(file: Path) -> None:
+    owned = file if file.exists() else file.parent
+    if (owner := owned.stat().st_uid) != os.geteuid():
+        raise LocalFileError(
+            f"{owned} belongs to another user (uid {owner})",
+            "Run this as the user who runs skillbus: its commands are started as that user.",
+        )
+
+
+def _read(file: Path) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
+    try:
+        content = read_operator_file(file)
+        if content is None:
+            return {}, {}
+        entries = parse_entries(content)
+    except OperatorFileError as error:
+        raise LocalFileError(str(error), "Nothing was changed.") from error
+    document: dict[str, JsonValue] = json.loads(content)
+    return document, entries
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Let one command at a time read, change and write."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write the whole file at once, for its user alone. A link stays a link."""
+    target = file.resolve()
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as writer:  # mode 0600
+        written = Path(writer.name)
+        try:
+            writer.write(content)
+            writer.flush()
+            os.fsync(writer.fileno())
+            written.replace(target)
+        except BaseException:
+            written.unlink()
+            raise

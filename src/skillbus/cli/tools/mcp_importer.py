@@ -1,0 +1,152 @@
+"""`skillbus mcp import`: takes over the MCP servers of a desktop client."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+from pydantic import JsonValue
+from rich.console import RenderableType
+
+from skillbus.agent.domain.servers.operator_file import (
+    OperatorFileError,
+    build_record,
+    parse_entries,
+    parse_server,
+)
+from skillbus.cli import tables
+from skillbus.cli.client.http_api import MCP_SERVERS
+from skillbus.cli.errors import EXIT_FAILED, LocalFileError, UnreachableError
+from skillbus.cli.input_files import read_input
+from skillbus.cli.server.commands import DEFAULT_DATA, DataOption
+from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.cli.tools.mcp_commands import print_servers, refresh_servers
+from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, read_entries
+from skillbus.contracts.agent.mcp_servers import McpServersListed
+
+Source = Annotated[
+    str, typer.Argument(metavar="FILE", help="claude_desktop_config.json, .mcp.json or a file like them; - is stdin.")
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace servers that exist already.")]
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedServer:
+    """What becomes of one entry of the imported file."""
+
+    name: str
+    entry: dict[str, JsonValue]
+    address: str = ""
+    refused: str = ""
+    """Reason why it cannot be taken over."""
+    exists: bool = False
+    """True if a server of this name exists and is kept."""
+
+    def describe(self) -> str:
+        """Return what becomes of it."""
+        if self.refused:
+            return f"not taken over: {self.refused}"
+        return "skipped: it exists, --replace replaces it" if self.exists else "to add"
+
+
+@remote_command("skillbus mcp import ~/.config/Claude/claude_desktop_config.json", url_option="--server")
+async def import_servers(
+    session: Session,
+    source: Source,
+    replace: Replace = False,
+    yes: YesOption = False,
+    data: DataOption = DEFAULT_DATA,
+    file: FileOption = None,
+) -> None:
+    """Add the MCP servers of a desktop client to the operator's file mcp.json, and start them.
+
+    Lists what it adds, and asks. Exits with 1 if a server cannot be taken over or does not answer.
+    """
+    path = find_mcp_file(session, data, file)
+    known = set() if replace else set(read_entries(path)) | await _list_registered(session)
+    servers = plan_import(read_input(source), source, known, session.connection.project)
+    session.output.print_text(_render_plan(servers))
+    wanted = {server.name: server.entry for server in servers if not server.refused and not server.exists}
+    if wanted:
+        if not yes:
+            session.confirm(f"Add {len(wanted)} servers to {path}, and start their commands as you?")
+        put_entries(path, wanted)
+    started = await refresh_servers(session, tuple(wanted), path)
+    print_servers(session, started)
+    if any(server.refused for server in servers):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def plan_import(content: bytes, source: str, known: set[str], project: str | None) -> list[ImportedServer]:
+    """Return what becomes of each entry of a file, in its order. `known` are the names to keep.
+
+    Raises:
+        LocalFileError: The file is not one of a desktop client.
+    """
+    try:
+        entries = parse_entries(content)
+    except OperatorFileError as error:
+        raise LocalFileError(f"{source}: {error}") from error
+    if not entries:
+        raise LocalFileError(f'{source} has no servers: "mcpServers" is absent or empty')
+    planned: list[ImportedServer] = []
+    for given, entry in entries.items():
+        name = re.sub(r"[^a-z0-9_-]+", "-", given.lower()).strip("-_")[:64].strip("-_")
+        planned.append(_plan_server(name or given, entry, project, known | {server.name for server in planned}))
+    return planned
+
+
+def _plan_server(name: str, entry: JsonValue, project: str | None, known: set[str]) -> ImportedServer:
+    try:
+        converted = convert_entry(entry)
+        if project is not None:
+            converted["project"] = project
+        address = build_record(parse_server(name, converted)).address
+    except OperatorFileError as error:
+        return ImportedServer(name, {}, refused=str(error))
+    return ImportedServer(name, converted, address, exists=name in known)
+
+
+def convert_entry(entry: JsonValue) -> dict[str, JsonValue]:
+    """Return an entry in the form of skillbus: `${NAME}` as the whole value becomes the reference `env:NAME`.
+
+    Raises:
+        OperatorFileError: skillbus cannot do what the entry says.
+    """
+    if not isinstance(entry, dict):
+        raise OperatorFileError("it is not an object")
+    if entry.get("type") == "sse":
+        raise OperatorFileError("it speaks SSE, which skillbus does not: give its address for Streamable HTTP")
+    converted = dict(entry)
+    for member in ("env", "headers"):
+        values = entry.get(member)
+        if isinstance(values, dict):
+            converted[member] = {key: _convert_value(value) for key, value in values.items()}
+    parts = {member: converted.get(member) for member in ("command", "args", "url", "env", "headers")}
+    if "${" in json.dumps(parts):
+        raise OperatorFileError(
+            "it has a ${VARIABLE} inside a value: write the value, or put the whole of it into one variable"
+        )
+    return converted
+
+
+def _convert_value(value: JsonValue) -> JsonValue:
+    match = _VARIABLE.fullmatch(value) if isinstance(value, str) else None
+    return value if match is None else f"env:{match[1]}"
+
+
+async def _list_registered(session: Session) -> set[str]:
+    try:
+        params = session.connection.scope
+        listed = await session.connection.request(McpServersListed, "GET", MCP_SERVERS, params=params)
+    except UnreachableError:
+        return set()  # it does not run; its registered servers cannot be known
+    return {server.name for server in listed.servers}
+
+
+def _render_plan(servers: list[ImportedServer]) -> RenderableType:
+    rows = [(server.name, server.address, server.describe()) for server in servers]
+    return tables.build_table(("name", "address", "outcome"), rows)

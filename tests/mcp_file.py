@@ -1,0 +1,33 @@
+"""MCP servers as operators add them: in the file mcp.json, which the agent follows."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from skillbus.cli.tools.mcp_file import put_entries, remove_entry
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.agent.mcp_servers import (
+    REFRESH_MCP_SERVER,
+    REMOVE_MCP_SERVER,
+    McpServer,
+    McpServerRemoved,
+    McpServerSelector,
+)
+
+
+async def add_entry(caller: Caller, file: Path, name: str, **entry: object) -> McpServer:
+    """Write an entry into the file, and return the server when the agent has read it and listed its tools."""
+    put_entries(file, {name: {**entry}})  # type: ignore[dict-item] - JSON, which the file's parser checks
+    selector = McpServerSelector(name=name, project=str(entry.get("project", "default")))
+    return await caller.call(REFRESH_MCP_SERVER, selector)
+
+
+async def add_script(caller: Caller, file: Path, name: str, words: Sequence[str | Path], **entry: object) -> McpServer:
+    """Add a server that is a script in Python."""
+    return await add_entry(caller, file, name, command=sys.executable, args=[str(word) for word in words], **entry)
+
+
+async def remove_server(caller: Caller, file: Path, name: str) -> McpServerRemoved:
+    """Remove an entry from the file, and return what the agent removed with it."""
+    remove_entry(file, name)
+    return await caller.call(REMOVE_MCP_SERVER, McpServerSelector(name=name))

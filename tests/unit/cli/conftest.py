@@ -35,6 +35,7 @@ def skillbus(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> CommandLine
         "SKILLBUS_API_KEY",
         "SKILLBUS_KEY",
         "SKILLBUS_OWNER_KEY",
+        "SKILLBUS_DATA",
         "FORCE_COLOR",
         "TTY_COMPATIBLE",
     ):

@@ -138,14 +138,6 @@ def test_an_mcp_server_is_registered_by_its_address(skillbus: CommandLine, tools
     assert "--state quarantined" in result.stderr
 
 
-def test_an_mcp_server_is_registered_by_the_command_after_two_dashes(skillbus: CommandLine, tools: FakeTools) -> None:
-    tools.answers["mcp-servers"] = server_record("every")
-    command = ["npx", "-y", "@modelcontextprotocol/server-everything"]
-    words = ["--env", "A=b=c", "--server", "http://127.0.0.1:1", "--", *command]
-    assert skillbus("mcp", "add", "every", *words, externals=tools.externals()).exit_code == 0
-    assert tools.body() == {"name": "every", "command": "npx", "args": command[1:], "env": {"A": "b=c"}}
-
-
 def test_a_server_that_does_not_answer_is_registered_and_exits_with_1(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["mcp-servers"] = server_record("files", state="failed", problem="no answer within 20 s")
     result = skillbus("mcp", "add", "files", "--url", "http://127.0.0.1:9/mcp", externals=tools.externals())
@@ -163,6 +155,10 @@ def test_a_server_that_does_not_answer_is_registered_and_exits_with_1(skillbus: 
         ["--url", "https://a.example", "--header", "secret"],
         ["--url", "https://a.example", "--header", "a b=secret"],
         ["--url", "https://a.example", "--timeout", "0"],
+        ["--url", "https://a.example", "--env", "A=secret"],
+        ["--header", "A=secret", "--", "npx"],
+        ["--env", "secret", "--", "npx"],
+        ["--timeout", "0", "--", "npx"],
     ],
 )
 def test_a_server_that_cannot_be_is_wrong_usage_and_no_secret_is_shown(

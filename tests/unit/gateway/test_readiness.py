@@ -52,6 +52,14 @@ async def test_a_service_that_is_not_ready_makes_the_whole_not_ready_and_says_wh
     assert (status, checks[service]) == (503, (False, "isolation: no model"))
 
 
+async def test_a_warning_of_a_ready_service_is_shown() -> None:
+    world = healthy()
+    check = HealthCheck(name="mcp.json", ready=True, detail="not shown", warning="run chmod")
+    world.caller.on(HEALTH["agent"], lambda _: Health(service="agent", ready=True, checks=(check,)))
+    status, checks = await readyz(world)
+    assert (status, checks["agent"]) == (200, (True, "mcp.json: run chmod"))
+
+
 @pytest.mark.parametrize("service", ["embedder", "indexer", "retriever", "sandbox"])
 async def test_a_service_that_does_not_answer_makes_the_whole_not_ready(service: str) -> None:
     world = healthy()

@@ -78,14 +78,18 @@ async def add_server(
         body = build_request(RegisterMcpServer, fields).model_dump(mode="json", exclude_unset=True)
         body |= session.connection.scope
         server = await session.connection.request(McpServer, "POST", MCP_SERVERS, json=body, wait_s=MCP_S)
-        print_servers(session, [server])
+        _print_server(session, server)
         return
     started: dict[str, object] = {"command": command, "args": args, "env": env_values, "timeout_s": timeout}
     started |= {"name": name, "project": session.connection.project}
     entry = build_request(CommandServer, started).model_dump(mode="json", exclude_unset=True, exclude={"name"})
     path = find_mcp_file(session, data, file)
     put_entries(path, {name: entry})
-    print_servers(session, await refresh_servers(session, [name], path))
+    if followed := await refresh_servers(session, [name], path):
+        _print_server(session, followed[0])
+    else:
+        added: dict[str, object] = {"name": name, "file": str(path), "state": "skillbus is not running"}
+        session.output.show_result(added, lambda: clean_line(f"{name}: added to {path}"))
 
 
 @remote_command("skillbus mcp list")
@@ -93,7 +97,7 @@ async def list_servers(session: Session) -> None:
     """List the MCP servers, their state, and where each comes from: mcp.json, or a request."""
     params = session.connection.scope
     listed = await session.connection.request(McpServersListed, "GET", MCP_SERVERS, params=params)
-    session.output.show_result(listed, lambda: _render_servers(listed.servers))
+    session.output.show_result(listed, lambda: render_servers(listed.servers))
     if listed.file_problem is not None:
         session.output.print_note(f"The operator's file is not used as it is: {listed.file_problem}", "yellow")
 
@@ -110,7 +114,7 @@ async def show_server(session: Session, name: Name) -> None:
 async def refresh_server(session: Session, name: Name) -> None:
     """List an MCP server's tools again."""
     path, params = join_path(MCP_SERVERS, name, "refresh"), session.connection.scope
-    print_servers(session, [await session.connection.request(McpServer, "POST", path, params=params, wait_s=MCP_S)])
+    _print_server(session, await session.connection.request(McpServer, "POST", path, params=params, wait_s=MCP_S))
 
 
 @remote_command("skillbus mcp remove files --yes", url_option="--server")
@@ -174,17 +178,16 @@ async def refresh_servers(session: Session, names: Sequence[str], path: Path) ->
     return servers
 
 
-def print_servers(session: Session, servers: Sequence[McpServer]) -> None:
-    """Print servers, one document in JSON for one server. Exits with 1 if one of them has failed."""
-    listed = McpServersListed(servers=tuple(servers))
-    session.output.show_result(servers[0] if len(servers) == 1 else listed, lambda: _render_servers(servers))
-    if any(server.quarantined for server in servers):
+def _print_server(session: Session, server: McpServer) -> None:
+    session.output.show_result(server, lambda: render_servers((server,)))
+    if server.quarantined:
         session.output.print_note("`skillbus tools list --state quarantined` shows the tools to accept.", "yellow")
-    if any(server.state is McpServerState.FAILED for server in servers):
+    if server.state is McpServerState.FAILED:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _render_servers(servers: Sequence[McpServer]) -> RenderableType:
+def render_servers(servers: Sequence[McpServer]) -> RenderableType:
+    """Render servers with their origin and state."""
     if not servers:
         return Text("No MCP server is followed. `skillbus mcp add NAME --url URL` adds one.")
     rows = []

@@ -21,9 +21,9 @@ from skillbus.cli.errors import EXIT_FAILED, LocalFileError, UnreachableError
 from skillbus.cli.input_files import read_input
 from skillbus.cli.server.commands import DEFAULT_DATA, DataOption
 from skillbus.cli.session import Session, YesOption, remote_command
-from skillbus.cli.tools.mcp_commands import print_servers, refresh_servers
+from skillbus.cli.tools.mcp_commands import refresh_servers, render_servers
 from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, read_entries
-from skillbus.contracts.agent.mcp_servers import McpServersListed
+from skillbus.contracts.agent.mcp_servers import McpServersListed, McpServerState
 
 Source = Annotated[
     str, typer.Argument(metavar="FILE", help="claude_desktop_config.json, .mcp.json or a file like them; - is stdin.")
@@ -75,8 +75,10 @@ async def import_servers(
             session.confirm(f"Add {len(wanted)} servers to {path}, and start their commands as you?")
         put_entries(path, wanted)
     started = await refresh_servers(session, tuple(wanted), path)
-    print_servers(session, started)
-    if any(server.refused for server in servers):
+    plan = [{"name": it.name, "address": it.address, "outcome": it.describe()} for it in servers]
+    document: dict[str, object] = {"plan": plan, "servers": [server.model_dump(mode="json") for server in started]}
+    session.output.show_result(document, lambda: render_servers(started) if started else "")
+    if any(server.refused for server in servers) or any(it.state is McpServerState.FAILED for it in started):
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 from pydantic import JsonValue
-from tests.mcp_file import add_entry
+from tests.mcp_file import add_script
 
 from skillbus.agent.adapters.disk_operator_file import DiskOperatorFile, check_owner, read_operator_file
 from skillbus.agent.domain.servers.operator_file import OperatorFileError
@@ -60,7 +60,7 @@ async def test_a_request_over_the_bus_starts_no_command_whoever_sends_it(agent: 
         assert headers["Nats-Service-Error-Code"] == "400"
     assert (await list_all(agent.bus)).servers == ()
     # A server of the file starts after that, so that a command of before would have run.
-    assert (await agent.start("friendly", timeout_s=10)).state is McpServerState.CONNECTED
+    assert (await agent.start("hostile", "plain", timeout_s=20)).state is McpServerState.CONNECTED
     assert not marker.exists()
 
 
@@ -80,13 +80,13 @@ async def test_a_command_in_the_bucket_is_not_started(agent: Agent, tmp_path: Pa
     told = await eventually(states, lambda now: {one for one, _ in now.values()} == {McpServerState.FAILED})
     assert all("skillbus mcp add NAME -- COMMAND" in problem for _, problem in told.values())
     assert {"owned0", "owned2"} == told.keys()
-    assert (await agent.start("friendly", timeout_s=10)).state is McpServerState.CONNECTED
+    assert (await agent.start("hostile", "plain", timeout_s=20)).state is McpServerState.CONNECTED
     assert not marker.exists()
     await agent.remove("owned0")
 
 
 async def test_a_broken_file_is_in_the_status_of_the_agent_and_its_servers_stay(agent: Agent) -> None:
-    await agent.start("friendly", timeout_s=10)
+    await agent.start("hostile", "plain", timeout_s=20)
     good = agent.mcp_file.read_bytes()
     write(agent.mcp_file, good[:-10])
 
@@ -97,7 +97,7 @@ async def test_a_broken_file_is_in_the_status_of_the_agent_and_its_servers_stay(
 
     assert "not JSON (line" in await eventually(warning, bool)
     assert "not JSON" in ((await list_all(agent.bus)).file_problem or "")
-    assert (await agent.call("mcp:friendly/add", a=2, b=3)).text == "5"
+    assert not (await agent.call("mcp:plain/read_file")).is_error
     write(agent.mcp_file, good, mode=0o620)
     assert "chmod go-w" in await eventually(warning, lambda now: "JSON" not in now)
     agent.mcp_file.chmod(0o600)
@@ -181,8 +181,7 @@ async def test_a_request_over_http_starts_no_command_and_says_how_to_add_it(
         refused = [await client.post("/api/mcp-servers", json=body) for body in attacks(marker)]
     assert {(one.status_code, one.json()["code"]) for one in refused} == {(400, "invalid_request")}
     assert ["skillbus mcp add NAME -- COMMAND" in one.text for one in refused] == [True, True, False]
-    server = await add_entry(
-        caller, standalone.data / "mcp.json", "friendly", command="python3", args=[str(SERVERS / "friendly.py")]
-    )
-    assert server.name == "friendly"
+    words = [SERVERS / "hostile.py", "plain"]
+    server = await add_script(caller, standalone.data / "mcp.json", "plain", words, timeout_s=20)
+    assert server.state is McpServerState.CONNECTED
     assert not marker.exists()

@@ -21,7 +21,7 @@ class DiskOperatorFile:
     """Implements `OperatorFile`. The file may be a link, as in a volume of Kubernetes."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = path.absolute()
         self._last: _Signature | None = None
         self._was_read = False
         self._missing_since: float | None = None

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from skillbus.cli.tools.mcp_file import put_entries, remove_entry
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.agent.mcp_servers import (
@@ -15,14 +17,14 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 
 
-async def add_entry(caller: Caller, file: Path, name: str, **entry: object) -> McpServer:
+async def add_entry(caller: Caller, file: Path, name: str, **entry: JsonValue) -> McpServer:
     """Write an entry into the file, and return the server when the agent has read it and listed its tools."""
-    put_entries(file, {name: {**entry}})  # type: ignore[dict-item] - JSON, which the file's parser checks
+    put_entries(file, {name: entry})
     selector = McpServerSelector(name=name, project=str(entry.get("project", "default")))
     return await caller.call(REFRESH_MCP_SERVER, selector)
 
 
-async def add_script(caller: Caller, file: Path, name: str, words: Sequence[str | Path], **entry: object) -> McpServer:
+async def add_script(caller: Caller, file: Path, name: str, words: Sequence[object], **entry: JsonValue) -> McpServer:
     """Add a server that is a script in Python."""
     return await add_entry(caller, file, name, command=sys.executable, args=[str(word) for word in words], **entry)
 

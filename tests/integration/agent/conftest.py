@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from tests.mcp_file import add_script, remove_server
 
 from skillbus.agent.settings import AgentSettings
@@ -40,7 +41,7 @@ class Agent:
         request = RegisterMcpServer.model_validate({"name": name, **given})
         return await self.bus.caller.call(REGISTER_MCP_SERVER, request)
 
-    async def start(self, script: str, *args: str, **given: object) -> McpServer:
+    async def start(self, script: str, *args: str, **given: JsonValue) -> McpServer:
         """Add a server that is a script of ours to the file, under the name of its first argument."""
         name = args[0].replace("_", "-") if args else script
         words = (SERVERS / f"{script}.py", *args)

@@ -38,9 +38,11 @@ def write(file: Path, content: bytes, mode: int = 0o600) -> None:
 def attacks(marker: Path) -> list[dict[str, JsonValue]]:
     """Bodies of requests whose command would create the marker."""
     command: dict[str, JsonValue] = {"command": "/bin/sh", "args": ["-c", f"touch {marker}"]}
-    url = {"url": "http://127.0.0.1:9/mcp"}
+    owned: dict[str, JsonValue] = {"name": "owned", "timeout_s": 1}
     return [
-        {"name": "owned", "timeout_s": 1, **more} for more in (command, command | url, {"mcpServers": {"a": command}})
+        owned | command,
+        owned | command | {"url": "http://127.0.0.1:9/mcp"},
+        owned | {"mcpServers": {"a": command}},
     ]
 
 
@@ -68,8 +70,9 @@ async def test_a_command_in_the_bucket_is_not_started(agent: Agent, tmp_path: Pa
     """Earlier versions stored commands there; whoever may write the bucket may forge one."""
     marker = tmp_path / "owned"
     bucket = await agent.bus.jetstream.key_value(MCP_SERVERS.name)
-    for number, more in enumerate(({}, {"in_file": True}, {"url": None})):
-        registration = {**attacks(marker)[0], "name": f"owned{number}", "project": "default", **more}
+    forged: list[dict[str, JsonValue]] = [{}, {"in_file": True}, {"url": None}]
+    for number, more in enumerate(forged):
+        registration = attacks(marker)[0] | {"name": f"owned{number}", "project": "default"} | more
         record = {"registration": registration, "id": "a", "registered_at": "2026-01-01T00:00:00Z"}
         content = httpx.Request("POST", "http://a", json=record).content
         await bucket.put(f"default.owned{number}", content)

@@ -35,7 +35,7 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class ImportedServer:
-    """What becomes of one entry of the imported file."""
+    """Entry of the imported file, with its outcome."""
 
     name: str
     entry: dict[str, JsonValue]
@@ -46,7 +46,7 @@ class ImportedServer:
     """True if a server of this name exists and is kept."""
 
     def describe(self) -> str:
-        """Return what becomes of it."""
+        """Return the outcome."""
         if self.refused:
             return f"not taken over: {self.refused}"
         return "skipped: it exists, --replace replaces it" if self.exists else "to add"
@@ -83,7 +83,7 @@ async def import_servers(
 
 
 def plan_import(content: bytes, source: str, known: set[str], project: str | None) -> list[ImportedServer]:
-    """Return what becomes of each entry of a file, in its order. `known` are the names to keep.
+    """Return the outcome of each entry of a file, in its order. `known` are the names to keep.
 
     Raises:
         LocalFileError: The file is not one of a desktop client.

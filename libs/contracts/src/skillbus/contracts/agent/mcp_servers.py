@@ -50,9 +50,9 @@ class McpServerSource(StrEnum):
     """Origin of an MCP server."""
 
     REQUEST = "request"
-    """It was registered by a request."""
+    """Registration by a request."""
     FILE = "file"
-    """It is in the operator's file `mcp.json`, and can be changed only there."""
+    """Entry of the operator's file `mcp.json`, where alone it can be changed."""
 
 
 class RegisterMcpServer(ProjectMessage):

@@ -12,9 +12,9 @@ from skillbus.contracts.agent.mcp_servers import (
     REFRESH_MCP_SERVER,
     REMOVE_MCP_SERVER,
     McpServer,
-    McpServerRemoved,
     McpServerSelector,
 )
+from skillbus.contracts.errors import ErrorCode, RequestError
 
 
 async def add_entry(caller: Caller, file: Path, name: str, **entry: JsonValue) -> McpServer:
@@ -29,7 +29,11 @@ async def add_script(caller: Caller, file: Path, name: str, words: Sequence[obje
     return await add_entry(caller, file, name, command=sys.executable, args=[str(word) for word in words], **entry)
 
 
-async def remove_server(caller: Caller, file: Path, name: str) -> McpServerRemoved:
-    """Remove an entry from the file, and return what the agent removed with it."""
+async def remove_server(caller: Caller, file: Path, name: str) -> None:
+    """Remove an entry from the file, and return when the agent has stopped the server and removed its tools."""
     remove_entry(file, name)
-    return await caller.call(REMOVE_MCP_SERVER, McpServerSelector(name=name))
+    try:
+        await caller.call(REMOVE_MCP_SERVER, McpServerSelector(name=name))
+    except RequestError as error:
+        if error.code is not ErrorCode.NOT_FOUND:  # the agent saw the file first
+            raise

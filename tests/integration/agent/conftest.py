@@ -17,7 +17,6 @@ from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
     REGISTER_MCP_SERVER,
     McpServer,
-    McpServerRemoved,
     McpServerSelector,
     RegisterMcpServer,
 )
@@ -50,8 +49,8 @@ class Agent:
     async def server(self, name: str) -> McpServer:
         return await self.bus.caller.call(GET_MCP_SERVER, McpServerSelector(name=name))
 
-    async def remove(self, name: str) -> McpServerRemoved:
-        return await remove_server(self.bus.caller, self.mcp_file, name)
+    async def remove(self, name: str) -> None:
+        await remove_server(self.bus.caller, self.mcp_file, name)
 
     async def call(self, tool_id: str, timeout_s: float | None = None, **arguments: object) -> ToolCalled:
         request = CallTool.model_validate({"id": tool_id, "arguments": arguments})

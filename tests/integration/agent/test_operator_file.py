@@ -17,7 +17,9 @@ from skillbus.contracts.agent import HEALTH
 from skillbus.contracts.agent.mcp_servers import (
     LIST_MCP_SERVERS,
     REGISTER_MCP_SERVER,
+    REMOVE_MCP_SERVER,
     ListMcpServers,
+    McpServerSelector,
     McpServersListed,
     McpServerState,
 )
@@ -85,7 +87,8 @@ async def test_a_command_in_the_bucket_is_not_started(agent: Agent, tmp_path: Pa
     assert {"owned0", "owned2"} == told.keys()
     assert (await agent.start("hostile", "plain", timeout_s=20)).state is McpServerState.CONNECTED
     assert not marker.exists()
-    await agent.remove("owned0")
+    removed = await agent.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="owned0"))
+    assert removed.tools == 0
 
 
 async def test_a_broken_file_is_in_the_status_of_the_agent_and_its_servers_stay(agent: Agent) -> None:

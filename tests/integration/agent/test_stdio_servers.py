@@ -43,8 +43,7 @@ async def test_arguments_are_checked_before_the_server_is_asked(agent: Agent) ->
 async def test_a_server_that_is_removed_is_gone_with_its_tools(agent: Agent) -> None:
     await agent.start("hostile", "pages")
     assert agent.catalogue.names("mcp:pages") == ["page_0", "page_1", "page_2", "read_file"]
-    removed = await agent.remove("pages")
-    assert removed.tools == 4
+    await agent.remove("pages")
     assert agent.catalogue.names("mcp:pages") == []
     with pytest.raises(RequestError) as caught:
         await agent.server("pages")

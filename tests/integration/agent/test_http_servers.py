@@ -402,7 +402,7 @@ async def test_loopback_is_closed_until_it_is_listed(bus: Bus, catalogue: AgentC
         return plain(request, message)
 
     async with open_agent(bus, AgentSettings(data=tmp_path)), answering(answer) as url:
-        server = await Agent(bus, catalogue).register("raw", url=url)
+        server = await Agent(bus, catalogue, tmp_path / "mcp.json").register("raw", url=url)
     assert "SKILLBUS_AGENT_PRIVATE_ADDRESSES" in (server.problem or "")
     assert reached == []
 

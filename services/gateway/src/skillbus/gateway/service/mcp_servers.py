@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Path, Request, Response
+from fastapi import Path, Response
 
 from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
@@ -21,7 +21,6 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
-from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 

@@ -1,3 +1,4 @@
+import re
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -6,6 +7,7 @@ from structlog.testing import capture_logs
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyCreated, Role
+from skillbus.contracts.sandbox.skill_runs import GET_LIMITS
 from skillbus.gateway.domain.access.api_key import make_key
 from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
 from skillbus.gateway.domain.access.startup import (
@@ -222,12 +224,19 @@ async def test_every_reply_tells_browsers_neither_to_guess_nor_to_frame_it() -> 
             assert headers["Referrer-Policy"] == "no-referrer"
 
 
-async def test_a_gateway_without_a_key_starts_no_program_for_anybody() -> None:
-    world = World()
-    async with world.client() as client:
-        refused = await client.post("/api/mcp-servers", json={"name": "owned", "command": "/bin/sh"})
-    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-    assert not world.caller.asked
+async def test_an_unexpected_error_is_logged_without_the_key_of_its_request(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world = World(key=KEY)
+    world.caller.on(GET_LIMITS, lambda _: RuntimeError("unexpected"))
+    key = world.add_key(Role.READER, "default")
+    async with world.client(key) as client:
+        failed = await client.get("/api/limits")
+    logged = re.sub(r"[\s│]", "", capsys.readouterr().out)
+    assert (failed.status_code, failed.json()["code"]) == (500, "internal")
+    assert "RuntimeError:unexpected" in logged
+    assert "bearer" not in logged.lower()
+    assert key[-20:] not in logged
 
 
 async def test_checking_a_key_takes_less_than_a_fifth_of_a_millisecond_of_cpu() -> None:

@@ -54,7 +54,7 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.message import Message
 
-from .fakes import World
+from .fakes import KEY, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TOOL = CatalogueTool(
@@ -175,7 +175,7 @@ async def test_a_skill_is_not_called_but_run() -> None:
 
 
 async def test_an_mcp_server_is_registered_read_refreshed_and_removed() -> None:
-    world = World()
+    world = World(key=KEY)
     for endpoint in (REGISTER_MCP_SERVER, GET_MCP_SERVER, REFRESH_MCP_SERVER):
         world.caller.on(endpoint, lambda _: SERVER)
     world.caller.on(LIST_MCP_SERVERS, lambda _: McpServersListed(servers=(SERVER,)))

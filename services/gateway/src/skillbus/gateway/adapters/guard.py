@@ -27,16 +27,8 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            visit = Visit(
-                method=scope["method"],
-                path=scope["path"],
-                host=headers.get("host"),
-                origin=headers.get("origin"),
-                authorization=headers.get("authorization"),
-            )
             try:
-                caller = self._authenticator.authenticate(visit)
+                caller = self._authenticator.authenticate(_read_visit(scope))
                 if caller is not None:
                     self._limiter.admit_request(caller)
             except RequestError as error:
@@ -46,6 +38,18 @@ class Guard:
             # The key is no longer needed, and what is removed cannot end up in a log.
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         await self._app(scope, receive, send)
+
+
+def _read_visit(scope: Scope) -> Visit:
+    # A function, so that the key is in no local variable while the request is handled.
+    headers = Headers(scope=scope)
+    return Visit(
+        method=scope["method"],
+        path=scope["path"],
+        host=headers.get("host"),
+        origin=headers.get("origin"),
+        authorization=headers.get("authorization"),
+    )
 
 
 def hold_run(scope: Scope) -> AbstractContextManager[None]:

@@ -170,13 +170,17 @@ async def test_a_start_that_strangers_could_use_is_refused_before_anything_is_st
 async def test_without_a_key_a_program_of_the_machine_may_use_it_and_start_nothing(
     up: Up, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
-    document = await (await up(None, "--no-key")).document()
-    assert "api_key" not in json.loads((tmp_path / "data" / "connection.json").read_text())
-    assert not (tmp_path / "data" / "auth.header").exists()
-    body = {"name": "owned", "command": "/bin/sh"}
-    refused = await http.post(f"{document['http_url']}/api/mcp-servers", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-    assert (await http.get(f"{document['http_url']}/api/skills")).status_code == 200
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "mcp.json").write_text('{"mcpServers": {"shell": {"command": "/bin/sh"}}}')
+    (data / "mcp.json").chmod(0o600)
+    url = (await (await up(None, "--no-key")).document())["http_url"]
+    assert "api_key" not in json.loads((data / "connection.json").read_text())
+    assert not (data / "auth.header").exists()
+    refused = await http.post(f"{url}/api/mcp-servers", json={"name": "owned", "command": "/bin/sh"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+    assert (await http.get(f"{url}/api/mcp-servers")).json()["servers"] == []
+    assert (await http.get(f"{url}/api/skills")).status_code == 200
 
 
 async def test_a_port_that_is_taken_is_named_and_nothing_is_left_running(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ async def test_while_nats_is_away_the_gateway_is_alive_and_not_ready(http: httpx
     async with asyncio.timeout(WAIT_S):
         alive, ready = await http.get("/healthz"), await http.get("/readyz")
     assert (alive.status_code, ready.status_code) == (200, 503)
-    assert ready.json()["checks"][0] == {"name": "nats", "ready": False, "detail": "not connected"}
+    assert ready.json()["checks"][0] == {"name": "nats", "ready": False, "detail": "not connected", "warning": ""}
 
 
 async def test_a_run_that_nats_loses_is_answered_at_once_and_not_done_twice(

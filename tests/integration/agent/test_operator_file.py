@@ -190,7 +190,8 @@ async def test_a_request_over_http_starts_no_command_and_says_how_to_add_it(
     standalone: Standalone, tmp_path: Path
 ) -> None:
     marker, caller = tmp_path / "owned", standalone.bus.caller
-    async with httpx.AsyncClient(base_url=standalone.http_url, trust_env=False) as client:
+    headers = standalone.http_headers
+    async with httpx.AsyncClient(base_url=standalone.http_url, headers=headers, trust_env=False) as client:
         refused = [await client.post("/api/mcp-servers", json=body) for body in attacks(marker)]
     assert {(one.status_code, one.json()["code"]) for one in refused} == {(400, "invalid_request")}
     assert ["skillbus mcp add NAME -- COMMAND" in one.text for one in refused] == [True, True, False]

@@ -149,7 +149,7 @@ async def test_fork_servers_and_warm_sandboxes_are_those_of_the_last_projects_on
             PROJECTS_MAX,
             PROJECTS_MAX,
         )
-    assert set(servers()) == before
+    assert set(servers()) <= before  # those that earlier tests left may have been collected since
 
 
 async def test_no_project_is_given_up_while_it_runs_skills(make_isolation: Make, tmp_path: Path) -> None:

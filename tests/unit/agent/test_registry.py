@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 
@@ -14,7 +14,7 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import McpServerState, RegisterMcpServer
 from skillbus.contracts.indexer.tools import ToolState
 
-from .fakes import NOW, FeedInMemory, World, tool
+from .fakes import NOW, FeedInMemory, Store, World, tool
 
 KEY = ServerKey("default", "raw")
 RAW = RegisterMcpServer(name="raw", url="http://raw/mcp", timeout_s=0.5)
@@ -235,6 +235,27 @@ async def test_what_was_registered_before_the_start_is_followed(world: World) ->
     opened = world.server.opened
     async with ServerRegistry(world.ports(), QUICK).follow_all(FeedInMemory()):
         assert await holds(lambda: world.server.opened == opened + 1)
+
+
+class SwallowingStore(Store):
+    """Waits for ever, and takes the first cancellation for the end of its wait, as nats-py can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+
+    async def list_servers(self) -> tuple[RegisteredServer, ...]:
+        self.waits += 1
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return ()
+
+
+async def test_following_ends_also_if_a_cancellation_is_swallowed(world: World) -> None:
+    store = world.store = SwallowingStore()
+    async with asyncio.timeout(WAIT_S):
+        async with ServerRegistry(world.ports(), QUICK).follow_all(world.changes):
+            assert await holds(lambda: store.waits == 2)
 
 
 @pytest.mark.parametrize(("failures", "least", "most"), [(1, 0.5, 1), (2, 1, 2), (4, 4, 8), (20, 150, 300)])

@@ -9,19 +9,21 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 
-from skillbus.cli.client.local_server import read_local_key
+from skillbus.cli.client.local_server import find_data_directory, read_local_server
 from skillbus.cli.command_tree import TRAILING_WORDS, CommandSpec
 from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
 from skillbus.cli.output import CommandOutput, clean_line, open_output
 from skillbus.cli.server.launcher import Externals
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import ApiConnection
+    from skillbus.cli.client.connection import ApiConnection, Remote
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
@@ -136,7 +138,9 @@ def remote_command(
 
             externals = ctx.ensure_object(Externals)
             address = _check(check_url, url, url_option)
-            remote = Remote(address, _check(check_key, key, key_option) or read_local_key(address), project)
+            remote = Remote(address, _check(check_key, key, key_option), project)
+            if key is None:
+                remote = _use_local_key(remote, own.get("data"))
 
             async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
@@ -169,6 +173,20 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
         return CommandSpec(run, _format_help(command, example))
 
     return decorate
+
+
+def _use_local_key(remote: "Remote", data: object) -> "Remote":
+    """Take the key of a server that this user runs on this machine, if it is the one to be asked.
+
+    Over HTTP the key goes to the address that the server itself wrote down: another user of the machine could listen
+    on another address of `localhost`.
+    """
+    with suppress(OSError):  # it is another user's server
+        local = read_local_server(data if isinstance(data, Path) else find_data_directory())
+        if local is not None and local.serves(remote.url):
+            url = local.url if local.url.startswith("http:") else remote.url
+            return replace(remote, url=url, key=local.key)
+    return remote
 
 
 def _check(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from skillbus.cli.client.local_server import read_local_key
+from skillbus.cli.client.local_server import LocalServer, read_local_server
 from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.errors import ErrorCode
 from skillbus.standalone.data_directory import load_owner_key, write_connection_note
@@ -107,29 +107,41 @@ def test_a_command_sends_the_key_of_the_server_that_runs_on_this_data(
     sent = [request.headers.get("Authorization") for request in server.requests]
     owner, mine = "Bearer the-owner's-key", "Bearer mine"
     assert sent == [owner, owner, None, None, mine, mine, None]
+    assert server.requests[1].url.host == "127.0.0.1"  # another user may listen on [::1]
+
+
+def test_the_key_of_a_server_on_all_addresses_is_found(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLBUS_DATA", str(tmp_path))
+    with write_connection_note(tmp_path, "http://0.0.0.0:8080", "nats://127.0.0.1:1", "token", "the-owner's-key"):
+        skillbus("list")
+    assert server.requests[0].headers["Authorization"] == "Bearer the-owner's-key"
 
 
 def test_a_key_is_not_sent_to_whoever_took_the_port_of_a_server_that_was_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("SKILLBUS_DATA", str(tmp_path))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait(30)
     note = {"http_url": "http://127.0.0.1:8080", "api_key": "the-owner's-key", "pid": os.getpid()}
     path = tmp_path / "connection.json"
     path.write_text(json.dumps(note))
-    assert read_local_key("http://127.0.0.1:8080") == "the-owner's-key"
+    assert read_local_server(tmp_path) == LocalServer("http://127.0.0.1:8080", "the-owner's-key")
     path.write_text(json.dumps({**note, "pid": ended.pid}))
-    assert read_local_key("http://127.0.0.1:8080") is None
+    assert read_local_server(tmp_path) is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "\udcff", '{"pid": 1}', '{"api_key": "k", "pid": 10e99, "http_url": ""}']
 )
-def test_a_damaged_note_is_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("SKILLBUS_DATA", str(tmp_path))
+def test_a_damaged_note_is_no_server(tmp_path: Path, text: str) -> None:
     (tmp_path / "connection.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert read_local_key("http://127.0.0.1:8080") is None
+    assert read_local_server(tmp_path) is None
+
+
+def test_an_address_with_a_port_that_cannot_be_is_no_server() -> None:
+    assert not LocalServer("http://127.0.0.1:8080", None).serves("http://127.0.0.1:99999")
 
 
 def test_the_owners_key_is_made_once_and_only_its_user_can_read_it(tmp_path: Path) -> None:

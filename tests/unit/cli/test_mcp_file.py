@@ -1,5 +1,6 @@
 """`skillbus mcp add`, `remove` and `import` on the operator's file."""
 
+import fcntl
 import json
 import os
 import stat
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from skillbus.cli.server.launcher import Externals
+from skillbus.cli.tools import mcp_file
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -33,7 +35,8 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
     (folder / "skillbus.lock").touch()
-    (folder / "connection.json").write_text(json.dumps({"http_url": "http://127.0.0.1:8080/"}))
+    note = {"http_url": "http://127.0.0.1:8080/", "pid": os.getpid(), "api_key": "the-owner's-key"}
+    (folder / "connection.json").write_text(json.dumps(note))
     return folder
 
 
@@ -89,6 +92,58 @@ def test_a_skillbus_that_does_not_run_starts_it_later(skillbus: CommandLine, dat
     assert ("when it starts" in result.stderr, f"added to {data}" in " ".join(result.stdout.split())) == (True, True)
     removed = skillbus("mcp", "remove", "every", "--yes", "--data", str(data), externals=nobody_answers())
     assert (removed.exit_code, entries(data)) == (0, {})
+
+
+def test_the_key_is_that_of_the_data_directory_which_is_named(skillbus: CommandLine, data: Path) -> None:
+    sent = list[str | None]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers.get("Authorization"))
+        return httpx.Response(200, json=FROM_FILE)
+
+    externals = Externals(transport=httpx.MockTransport(answer))
+    assert skillbus("mcp", "add", "every", "--data", str(data), *COMMAND, externals=externals).exit_code == 0
+    assert sent == ["Bearer the-owner's-key"]
+
+
+def test_nothing_of_this_machine_is_changed_for_a_server_of_another(
+    skillbus: CommandLine, tools: FakeTools, data: Path
+) -> None:
+    (data / "connection.json").unlink()
+    write(data, every={"command": "a"})
+    words = ["--data", str(data), "--server", "http://bus.example:8080"]
+    assert skillbus("mcp", "add", "new", *words, *COMMAND, externals=tools.externals()).exit_code == 1
+    tools.answers["every"] = {"name": "every", "tools": 3}
+    assert skillbus("mcp", "remove", "every", "--yes", *words, externals=tools.externals()).exit_code == 0
+    assert list(entries(data)) == ["every"]
+
+
+def test_an_entry_of_another_project_is_not_removed(skillbus: CommandLine, tools: FakeTools, data: Path) -> None:
+    write(data, every={"command": "a"})
+    tools.answers["every"] = problem(ErrorCode.NOT_FOUND, "not in this project")
+    words = ["remove", "every", "--yes", "--project", "shop", "--data", str(data)]
+    assert skillbus("mcp", *words, externals=tools.externals()).exit_code == 1
+    assert list(entries(data)) == ["every"]
+
+
+def test_an_edit_keeps_the_mode_of_the_file(skillbus: CommandLine, tools: FakeTools, data: Path) -> None:
+    write(data, other={"command": "b"})
+    (data / "mcp.json").chmod(0o644)
+    assert skillbus("mcp", "add", "every", "--data", str(data), *COMMAND, externals=tools.externals()).exit_code == 0
+    assert stat.S_IMODE((data / "mcp.json").stat().st_mode) == 0o644
+
+
+def test_a_folder_that_another_program_locks_is_waited_for_five_seconds_at_most(
+    skillbus: CommandLine, tools: FakeTools, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_file, "_LOCK_S", 0.1)
+    descriptor = os.open(data, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        refused = skillbus("mcp", "add", "every", "--data", str(data), *COMMAND, externals=tools.externals())
+    finally:
+        os.close(descriptor)
+    assert (refused.exit_code, "locked by another program" in refused.stderr) == (1, True)
 
 
 def test_a_command_is_added_only_where_skillbus_runs(

@@ -1,41 +1,81 @@
-"""Key of a server that the same user runs on this machine, from the file `connection.json` in its data directory."""
+"""The skillbus that the same user runs on this machine, as `connection.json` in its data directory describes it."""
 
 import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 DATA_VARIABLE: Final = "SKILLBUS_DATA"
 _NOTE: Final = "connection.json"
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_LOOPBACK: Final = "localhost"
+_PORTS: Final = {"http": 80, "https": 443}
 
 
-def read_local_key(url: str) -> str | None:
-    """Return the key of the server at `url`, if it runs here on the data directory that commands use by default.
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """Address and key of a running server."""
 
-    The key goes to no other address, and to nobody who took the port after the server was killed.
+    url: str
+    key: str | None = field(repr=False)
+    """The owner's key; None if the server needs none."""
+
+    def serves(self, url: str) -> bool:
+        """Return True if the address is this server's, under any name of the loopback."""
+        return _split_address(url) == _split_address(self.url)
+
+
+def find_data_directory() -> Path:
+    """Return the data directory that commands use unless they are given another."""
+    return Path(os.environ.get(DATA_VARIABLE) or "data")
+
+
+def read_local_server(data: Path) -> LocalServer | None:
+    """Return the server that runs on a data directory; None if none does.
+
+    A note of a server that was killed does not count: somebody else may have taken its port.
+
+    Raises:
+        OSError: The note cannot be read, because it is another user's.
     """
-    path = Path(os.environ.get(DATA_VARIABLE) or "data") / _NOTE
     try:
-        note = json.loads(path.read_text("utf-8"))
-        key, pid, served = str(note["api_key"]), int(note["pid"]), str(note["http_url"])
-    except (OSError, ValueError, KeyError, TypeError):
+        note = json.loads((data / _NOTE).read_bytes())
+        url, key, pid = str(note["http_url"]), note.get("api_key"), int(note["pid"])
+    except FileNotFoundError:
         return None
-    return key if _split_address(url) == _split_address(served) and _is_running(pid) else None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    if not _is_running(pid):
+        return None
+    for anywhere, here in (("//0.0.0.0", "//127.0.0.1"), ("//[::]", "//[::1]")):
+        url = url.replace(anywhere, here, 1)
+    return LocalServer(url, None if key is None else str(key))
 
 
-def _split_address(url: str) -> tuple[str, str, int | None]:
+def is_loopback_url(url: str) -> bool:
+    """Return True if the address is one of this machine's loopback."""
+    return _split_address(url)[1] == _LOOPBACK
+
+
+def _split_address(url: str) -> tuple[str, str, int, str]:
+    """Return scheme, host, port and path. All names of the loopback are `localhost`."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    return parts.scheme, "localhost" if host in _LOOPBACK else host, parts.port
+    host, port = parts.hostname or "", -1
+    with suppress(ValueError):
+        port = parts.port or _PORTS.get(parts.scheme, -1)
+    with suppress(ValueError):
+        if ip_address(host).is_loopback:
+            host = _LOOPBACK
+    return parts.scheme, host, port, parts.path.rstrip("/")
 
 
 def _is_running(pid: int) -> bool:
-    with suppress(PermissionError):  # it is another user's process, so it exists
-        try:
-            os.kill(pid, 0)
-        except (ProcessLookupError, OverflowError):
-            return False
+    """Return True if the process exists. One of another user is not the server, whose note is this user's."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError, OverflowError):
+        return False
     return pid > 0

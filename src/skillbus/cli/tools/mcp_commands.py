@@ -26,6 +26,7 @@ from skillbus.contracts.agent.mcp_servers import (
     RegisterMcpServer,
 )
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.message import DEFAULT_PROJECT
 
 Name = Annotated[str, typer.Argument(help="Name of the MCP server in skillbus.")]
 Url = Annotated[str | None, typer.Option("--url", help="Address of a running server, like https://mcp.example.com/mcp")]
@@ -143,12 +144,16 @@ async def remove_server(
 
 
 def _find_entry(session: Session, name: str, data: Path, file: Path | None) -> Path | None:
-    """Return the operator's file if it has an entry of this name."""
+    """Return the operator's file if it has an entry of this name in the session's project."""
     try:
         path = find_mcp_file(session, data, file)
     except LocalFileError:
         return None  # the server runs elsewhere; if the name is in its file, it says so
-    return path if name in read_entries(path) else None
+    entry = read_entries(path).get(name)
+    if not isinstance(entry, dict):
+        return None
+    project = entry.get("project", DEFAULT_PROJECT)
+    return path if project == (session.connection.project or DEFAULT_PROJECT) else None
 
 
 async def refresh_servers(session: Session, names: Sequence[str], path: Path) -> list[McpServer]:

@@ -3,13 +3,13 @@
 import fcntl
 import json
 import os
+import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 import typer
 from pydantic import JsonValue
@@ -22,6 +22,7 @@ from skillbus.agent.domain.servers.operator_file import (
     parse_entries,
     parse_operator_file,
 )
+from skillbus.cli.client.local_server import is_loopback_url, read_local_server
 from skillbus.cli.errors import LocalFileError
 from skillbus.cli.session import Session
 
@@ -35,7 +36,10 @@ FileOption = Annotated[
     ),
 ]
 _LOCK: Final = "skillbus.lock"
-_CONNECTION: Final = "connection.json"
+_NEW_MODE: Final = 0o600
+_LOCK_S: Final = 5.0
+"""Longest wait for another command that writes the file."""
+_LOCK_RETRY_S: Final = 0.05
 
 
 def find_mcp_file(session: Session, data: Path, file: Path | None) -> Path:
@@ -54,27 +58,20 @@ def find_mcp_file(session: Session, data: Path, file: Path | None) -> Path:
         )
     server = str(session.connection.http.base_url)
     try:
-        own = str(json.loads((data / _CONNECTION).read_bytes())["http_url"])
-    except FileNotFoundError:
-        return data / MCP_FILE  # it is not running
+        local = read_local_server(data)
     except OSError as error:
-        raise LocalFileError.from_os_error(data / _CONNECTION, error, "Run this as the user who runs it.") from error
-    if _find_place(own) != _find_place(server):
+        raise LocalFileError.from_os_error(data, error, "Run this as the user who runs it.") from error
+    if local is None and not is_loopback_url(server):
         raise LocalFileError(
-            f"the skillbus of {data} answers at {own}, not at {server}", f"Give --server {own}, or another --data."
+            f"no skillbus runs on {data}, and {server} is another machine's",
+            "Leave out --server, or run this there.",
+        )
+    if local is not None and not local.serves(server):
+        raise LocalFileError(
+            f"the skillbus of {data} answers at {local.url}, not at {server}",
+            f"Give --server {local.url}, or another --data.",
         )
     return data / MCP_FILE
-
-
-def _find_place(url: str) -> tuple[str, int | None]:
-    """Return host and port. All names of the loopback are one."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        is_local = ip_address(host).is_loopback or ip_address(host).is_unspecified
-    except ValueError:
-        is_local = host == "localhost"
-    return "localhost" if is_local else host, parts.port
 
 
 def read_entries(file: Path) -> dict[str, JsonValue]:
@@ -134,21 +131,31 @@ def _read(file: Path) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Let one command at a time read, change and write."""
+    """Let one command at a time read, change and write. Raises LocalFileError after five seconds of waiting."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    until = time.monotonic() + _LOCK_S
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise LocalFileError(f"{folder} is locked by another program", "End it, and try again.") from None
+                time.sleep(_LOCK_RETRY_S)
         yield
     finally:
         os.close(descriptor)
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Write the whole file at once, for its user alone. A link stays a link."""
+    """Write the whole file at once. A new one is for its user alone, and a link stays a link."""
     target = file.resolve()
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else _NEW_MODE
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as writer:  # mode 0600
         written = Path(writer.name)
         try:
+            os.fchmod(writer.fileno(), mode)
             writer.write(content)
             writer.flush()
             os.fsync(writer.fileno())

@@ -47,6 +47,8 @@ def test_on_ones_own_machine_the_agent_reaches_loopback_and_follows_the_file_of_
     assert settings.mcp_file == Path("data/mcp.json")
     monkeypatch.setenv("SKILLBUS_AGENT_MCP_FILE", "other.json")
     assert AgentSettings().on_ones_own_machine(Path("data/mcp.json")).mcp_file == Path("other.json")
+    monkeypatch.setenv("SKILLBUS_AGENT_MCP_FILE", "")
+    assert AgentSettings().on_ones_own_machine(Path("data/mcp.json")).mcp_file == Path("data/mcp.json")
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
@@ -56,5 +58,10 @@ def test_both_services_read_the_same_list_of_secrets(
     monkeypatch.setenv("SKILLBUS_SECRETS", "KEY=api.example.org")
     assert kind().secrets == "KEY=api.example.org"
     monkeypatch.setenv("SKILLBUS_SECRETS", "KEY=sk-canary/123")
-    with pytest.raises(ValidationError, match="entry 1"):
+    with pytest.raises(ValidationError, match="entry 1") as refused:
         kind()
+    assert "canary" not in str(refused.value)
+    monkeypatch.setenv("SKILLBUS_SECRETS", "sk-canary-in-the-place-of-a-name")
+    with pytest.raises(ValidationError, match="has no `=`") as refused:
+        kind()
+    assert "canary" not in str(refused.value)

@@ -37,8 +37,8 @@ NoKeyOption = Annotated[
     typer.Option(
         "--no-key",
         envvar="SKILLBUS_NO_KEY",
-        help="Serve HTTP without a key, on loopback only: every program of this machine may do everything but start "
-        "commands of MCP servers.",
+        help="Serve HTTP without a key, on loopback only: every program of this machine may do everything. "
+        "The operator's file mcp.json is not followed.",
     ),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Repair the differences, and compare again.")]

@@ -177,7 +177,8 @@ async def refresh_servers(session: Session, names: Sequence[str], path: Path) ->
         if server is None or server.source is not McpServerSource.FILE:
             raise LocalFileError(
                 f"{name} is in {path}, but the skillbus at {session.connection.http.base_url} does not follow it",
-                "Check --data and --server. `skillbus status` shows whether the file is refused.",
+                "Check --data and --server, and that it runs without --no-key."
+                " `skillbus status` tells of a refused file.",
             )
         servers.append(server)
     return servers

@@ -1,9 +1,9 @@
 """Secrets by reference, and their redaction in texts.
 
 A reference is `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets. It is resolved at
-each use, so that a rotated secret takes effect at once and none is kept. It resolves only for
-the places that the operator listed with it (`skillbus.common.outbound.secret_grants`). In functions that raise no
-variable holds a secret, so that no traceback can show one.
+each use, so that a rotated secret takes effect at once and none is kept. It resolves only for the places that the
+operator listed with it (`skillbus.common.outbound.secret_grants`). In functions that raise, no variable holds a
+secret, so that no traceback can show one.
 """
 
 import os

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from skillbus.common.outbound.settings import OutboundSettings
@@ -27,9 +27,15 @@ class AgentSettings(OutboundSettings):
     without_builtins: tuple[str, ...] = ()
     """Names of builtin tools that are switched off, as a JSON list."""
 
+    @field_validator("mcp_file", mode="before")
+    @classmethod
+    def _parse_mcp_file(cls, given: object) -> object:
+        """Read an empty variable as no file."""
+        return None if given == "" else given
+
     def on_ones_own_machine(self, mcp_file: Path) -> Self:
         """Follow this file and allow loopback unless configured otherwise."""
         settings = self.open_loopback()
-        if "mcp_file" in self.model_fields_set:
+        if settings.mcp_file is not None:
             return settings
         return settings.model_copy(update={"mcp_file": mcp_file})

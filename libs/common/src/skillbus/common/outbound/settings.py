@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.common.outbound.addresses import LOOPBACK, AddressRule
 from skillbus.common.outbound.secret_grants import SETTING, SecretGrants
@@ -13,6 +13,9 @@ from skillbus.common.secrets import Secrets
 
 class OutboundSettings(BaseSettings):
     """Settings that the embedder and the agent share. Each reads them with its own prefix, except `secrets`."""
+
+    # Hides inputs, so that a secret written instead of its name never ends up in an error message.
+    model_config = SettingsConfigDict(hide_input_in_errors=True)
 
     secrets: str = Field(default="", validation_alias=SETTING)
     """Secrets that references may name, and where each may be sent: `NAME=host,host; file:PATH=host`."""

@@ -170,13 +170,13 @@ class NpmBuilder:
             return
         folder.mkdir()
         code, output = await run_program((program, "--version"), environment, folder, self._wall_s, self.layer_bytes)
-        found = re.fullmatch(r"(\d+)\.(\d+)\..*", output.strip())
+        found = re.search(r"^(\d+)\.(\d+)\.\S*$", output, re.MULTILINE)  # npm may print warnings as well
         if code != 0 or found is None:
             raise DependenciesUnavailable(f"npm: {clean_output(output, ())}")
         if (int(found[1]), int(found[2])) < _NPM_LEAST:
             least = ".".join(map(str, _NPM_LEAST))
             raise DependenciesUnavailable(
-                f"npm {output.strip()} cannot be kept to the registry: packages may name any other address. "
+                f"npm {found[0]} cannot be kept to the registry: packages may name any other address. "
                 f"Install npm {least} or newer, which has --allow-remote"
             )
         self._checked.add(program)

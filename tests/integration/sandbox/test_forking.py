@@ -149,18 +149,37 @@ async def test_fork_servers_and_warm_sandboxes_are_those_of_the_last_projects_on
             PROJECTS_MAX,
             PROJECTS_MAX,
         )
+        last = {f"project-{number}" for number in (*range(4, PROJECTS_MAX + 3), 0)}
+        assert isolation._starter._servers.keys() == isolation._pools._pools.keys() == last
     assert set(servers()) <= before  # those that earlier tests left may have been collected since
 
 
-async def test_no_project_is_given_up_while_it_runs_skills(make_isolation: Make, tmp_path: Path) -> None:
-    tmp_path.joinpath("main.py").write_text("import time; time.sleep(1); print('there')")
+async def test_no_project_is_given_up_while_it_runs_skills_and_excess_ones_are_afterwards(
+    make_isolation: Make, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text("import time; print('begun', flush=True); time.sleep(20)")
+    projects = [f"p{number}" for number in range(PROJECTS_MAX + 2)]
+    begun = set[str]()
     async with make_isolation(warm=1, levels=(IsolationLevel.FULL,)) as isolation:
         await isolation.probe()
-        specs = [
-            RunSpec(tmp_path, "main.py", Runtime.PYTHON, project=f"p{number}") for number in range(PROJECTS_MAX + 2)
-        ]
-        outcomes = await asyncio.gather(*(isolation.run(spec) for spec in specs))
-    assert {outcome.stdout for outcome in outcomes} == {b"there\n"}
+
+        async def run(project: str) -> None:
+            control = RunControl(hear=lambda *_: begun.add(project))
+            await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, project=project), control)
+
+        async def list_served() -> set[str]:
+            return begun & isolation._starter._servers.keys()
+
+        runs = [asyncio.create_task(run(project)) for project in projects]
+        await eventually(list_served, lambda served: served == set(projects))
+        assert isolation._pools._pools.keys() == set(projects)
+        for going_on in runs:
+            going_on.cancel()
+        await asyncio.wait(runs)
+        await isolation.wait_until_clean()
+        kept = isolation._pools._pools.keys()
+        assert isolation._starter._servers.keys() == kept <= set(projects)
+        assert len(kept) == PROJECTS_MAX
 
 
 @pytest.mark.serial

@@ -1,12 +1,16 @@
-"""Sandboxes that wait: how many, for how long, and what becomes of those that fail."""
+"""Sandboxes that wait: how many, for how long, for which projects, and what becomes of those that fail."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 
 from skillbus.common.testing import eventually
-from skillbus.sandbox.adapters.bubblewrap.pool import WarmPool
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.pool import PROJECTS_MAX, ProjectPools, WarmPool
+from skillbus.sandbox.adapters.bubblewrap.profile import Warm
 from skillbus.sandbox.domain.errors import SandboxBroken
 
 
@@ -24,9 +28,12 @@ class FakePrepared:
     sandbox: FakeProcess = field(default_factory=FakeProcess)
     pids: tuple[int, ...] = (2, 3)
     ended: bool = False
+    fails: bool = False
 
     async def end(self) -> None:
         self.ended = True
+        if self.fails:
+            raise OSError("it did not end")
 
 
 class Maker:
@@ -159,3 +166,104 @@ async def test_closed_it_leaves_nothing_of_those_that_wait(size: int) -> None:
     await pool.close()
     assert len(pool) == 0
     assert all(one.ended for one in maker.made)
+
+
+async def test_one_whose_end_fails_keeps_none_of_the_others() -> None:
+    pool = pool_of(maker := Maker(), 3)
+    pool.open()
+    await filled(pool, 3)
+    for one in maker.made:
+        one.fails = True
+    with pytest.raises(OSError, match="did not end"):
+        await pool.close()
+    assert [one.ended for one in maker.made] == [True] * 3
+
+
+class Projects:
+    """Pools of projects, and what was done for each of them."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, list[FakePrepared]] = {}
+        self.retired: list[str] = []
+        self.scheduled: list[Callable[[], Awaitable[None]]] = []
+        self.pools = ProjectPools(self.start, 1, self.retired.append, self.scheduled.append)  # type: ignore[arg-type]
+
+    async def start(self, project: str, warm: Warm) -> FakePrepared:
+        self.made.setdefault(project, []).append(prepared := FakePrepared())
+        return prepared
+
+    async def open(self, *projects: str) -> None:
+        """Fill both pools of each project by runs that have ended."""
+        for project in projects:
+            for runtime in (Runtime.PYTHON, Runtime.NODE):
+                pool = self.pools.begin_run(project, runtime)
+                pool.open()
+                await filled(pool, 1)
+                self.pools.end_run(pool)
+
+    async def run_scheduled(self) -> None:
+        while self.scheduled:
+            await self.scheduled.pop(0)()
+
+
+PROJECTS = [f"p{number}" for number in range(PROJECTS_MAX)]
+
+
+async def test_beyond_four_the_project_used_longest_ago_is_given_up() -> None:
+    projects = Projects()
+    await projects.open(*PROJECTS, "p0", "new")
+    await projects.run_scheduled()
+    assert (projects.retired, [one.ended for one in projects.made["p1"]]) == (["p1"], [True, True])
+    assert not any(one.ended for name, made in projects.made.items() if name != "p1" for one in made)
+    await projects.pools.close()
+
+
+async def test_projects_with_runs_are_kept_and_those_in_excess_are_given_up_when_a_run_ends() -> None:
+    projects = Projects()
+    pools = [projects.pools.begin_run(name, Runtime.PYTHON) for name in (*PROJECTS, "more", "most")]
+    await projects.run_scheduled()
+    assert projects.retired == []
+    for ended, retired in ((pools[1], ["p1"]), (pools[5], ["p1", "most"]), (pools[0], ["p1", "most"])):
+        projects.pools.end_run(ended)
+        await projects.run_scheduled()
+        assert projects.retired == retired
+    await projects.pools.close()
+
+
+async def test_a_project_that_comes_back_before_its_end_keeps_its_fork_server() -> None:
+    projects = Projects()
+    await projects.open(*PROJECTS, "new")
+    projects.pools.begin_run("p0", Runtime.PYTHON)
+    await projects.scheduled.pop(0)()
+    assert (projects.retired, [one.ended for one in projects.made["p0"]]) == ([], [True, True])
+    await projects.pools.close()
+
+
+async def test_a_sandbox_whose_end_fails_keeps_nothing_else_of_a_project_that_is_given_up() -> None:
+    projects = Projects()
+    await projects.open(*PROJECTS)
+    projects.made["p0"][0].fails = projects.made["p0"][1].fails = True
+    await projects.open("new")
+    with pytest.raises(OSError, match="did not end"):
+        await projects.run_scheduled()
+    assert (projects.retired, [one.ended for one in projects.made["p0"]]) == (["p0"], [True, True])
+    await projects.pools.close()
+
+
+async def test_a_sandbox_whose_end_fails_keeps_no_sandbox_and_no_fork_server_of_the_service() -> None:
+    class FakeServer:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    isolation, projects, server = BubblewrapIsolation(), Projects(), FakeServer()
+    await projects.open("one", "other")
+    isolation._pools = projects.pools
+    isolation._starter._servers["one"] = server  # type: ignore[assignment]
+    for made in projects.made.values():
+        made[0].fails = True
+    with pytest.raises(OSError, match="did not end"):
+        await isolation.__aexit__()
+    assert server.closed
+    assert [one.ended for made in projects.made.values() for one in made] == [True] * 4

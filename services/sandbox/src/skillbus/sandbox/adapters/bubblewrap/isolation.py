@@ -127,9 +127,10 @@ class BubblewrapIsolation:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.wait_until_clean()
-        await self._pools.close()
-        self._starter.close()
+        async with AsyncExitStack() as ends:  # each of them, also if another one fails
+            ends.callback(self._starter.close)
+            ends.push_async_callback(self._pools.close)
+            await self.wait_until_clean()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         report = await self.probe()
@@ -143,9 +144,8 @@ class BubblewrapIsolation:
         job = encode_job(spec, str(self._starter.host.get_interpreter(spec.runtime)))
         await self._cleanup.wait_for_room()
         behind = AsyncExitStack()
-        pool = self._pools.get_pool(spec.project, spec.runtime)
-        pool.begin_run()
-        behind.callback(pool.end_run)
+        pool = self._pools.begin_run(spec.project, spec.runtime)
+        behind.callback(self._pools.end_run, pool)
         try:
             async with AsyncExitStack() as egress:
                 ready = await self._get_sandbox(pool, spec, level, egress)

@@ -6,8 +6,8 @@ run with other sizes of file systems than the default starts its own sandbox.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, suppress
 from contextvars import Context
 from functools import partial
 from typing import Final
@@ -78,29 +78,33 @@ class WarmPool:
         return None
 
     def begin_run(self) -> None:
-        """Note that a run uses the machine: from now on a sandbox is started only if the pool is empty."""
+        """Note that a run of this pool begins: during such runs a sandbox is started only if the pool is empty."""
         self._running += 1
 
     def end_run(self) -> None:
-        """Note that a run has ended, so that the pool may fill again."""
+        """Note that a run of this pool has ended. After the last one the pool fills again."""
         self._running -= 1
         self._wanted.set()
 
     async def close(self) -> None:
-        """Stop filling the pool and end its sandboxes."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeper
-        await self._empty()
+        """Stop filling the pool and end all its sandboxes, also if the end of one fails."""
+        try:
+            if self._keeper is not None:
+                self._keeper.cancel()
+                with suppress(asyncio.CancelledError):
+                    await self._keeper
+        finally:
+            await self._empty()
 
     async def _empty(self) -> None:
-        while self._ready:
-            await self._ready.popleft().end()
+        async with AsyncExitStack() as ends:
+            while self._ready:
+                ends.push_async_callback(self._ready.popleft().end)
 
     async def _keep_filled(self) -> None:
         while await self._wait_until_wanted():
-            # During runs one warm sandbox is enough: it is ready for the next run, and takes little time from others.
+            # During runs of this pool one warm sandbox is enough: it is ready for the next run, and takes little time
+            # from the others.
             while len(self._ready) < self._size and (self._running == 0 or not self._ready):
                 try:
                     self._ready.append(await self._start())
@@ -131,7 +135,7 @@ class ProjectPools:
         retire: Callable[[str], None],
         schedule: Callable[[Callable[[], Awaitable[None]]], None],
     ) -> None:
-        """`retire` releases what else a project holds; `schedule` runs the end of a project's pools soon."""
+        """`retire` lets the project's fork server end; `schedule` runs the end of a project's pools soon."""
         self._start = start
         self._size = size
         self._retire = retire
@@ -139,38 +143,59 @@ class ProjectPools:
         self._pools: dict[str, dict[Warm, WarmPool]] = {}
         """By project, least recently used first."""
 
-    def get_pool(self, project: str, runtime: Runtime) -> WarmPool:
-        """Return the pool for a run, which counts as a use of the project."""
-        pools = self._pools.pop(project, None)
-        if pools is None:
-            usual = WarmPool(partial(self._start, project, Warm.USUAL), self._size)
-            node = WarmPool(partial(self._start, project, Warm.NODE), min(self._size, 1), _NODE_IDLE_S)
-            pools = {Warm.USUAL: usual, Warm.NODE: node}
-        self._pools[project] = pools
-        unused = [other for other in self._pools if other != project and not self._is_in_use(other)]
-        for other in unused[: max(len(self._pools) - PROJECTS_MAX, 0)]:
-            self._schedule(partial(self._end, other, self._pools.pop(other)))
-        return pools[Warm.NODE if runtime is Runtime.NODE else Warm.USUAL]
+    def begin_run(self, project: str, runtime: Runtime) -> WarmPool:
+        """Return the pool for a run, which the caller ends with `end_run`."""
+        pool = self._use_project(project)[Warm.NODE if runtime is Runtime.NODE else Warm.USUAL]
+        pool.begin_run()
+        self._trim()
+        return pool
+
+    def end_run(self, pool: WarmPool) -> None:
+        """Note that a run of `pool` has ended."""
+        pool.end_run()
+        self._trim()
 
     def open_first(self, project: str) -> None:
         """Open the usual pool of `project`, unless another project has run a skill."""
         if self._pools.keys() <= {project}:
-            self.get_pool(project, Runtime.PYTHON).open()
+            self._use_project(project)[Warm.USUAL].open()
 
     def list_pools(self) -> list[WarmPool]:
         """Return the pools of all projects."""
         return [pool for pools in self._pools.values() for pool in pools.values()]
 
     async def close(self) -> None:
-        """End all warm sandboxes."""
-        for pool in self.list_pools():
-            await pool.close()
+        """End all warm sandboxes, also if the end of one fails."""
+        await _close_pools(self.list_pools())
+
+    def _use_project(self, project: str) -> dict[Warm, WarmPool]:
+        """Return the pools of a project, which becomes the one that was used last."""
+        pools = self._pools.pop(project, None)
+        if pools is None:
+            usual = WarmPool(partial(self._start, project, Warm.USUAL), self._size)
+            node = WarmPool(partial(self._start, project, Warm.NODE), min(self._size, 1), _NODE_IDLE_S)
+            pools = {Warm.USUAL: usual, Warm.NODE: node}
+        self._pools[project] = pools
+        return pools
+
+    def _trim(self) -> None:
+        """Give up excess projects without runs, those that were used longest ago first."""
+        unused = [project for project in self._pools if not self._is_in_use(project)]
+        for project in unused[: max(len(self._pools) - PROJECTS_MAX, 0)]:
+            self._schedule(partial(self._end, project, self._pools.pop(project)))
 
     def _is_in_use(self, project: str) -> bool:
         return any(pool.is_in_use for pool in self._pools[project].values())
 
     async def _end(self, project: str, pools: dict[Warm, WarmPool]) -> None:
-        for pool in pools.values():
-            await pool.close()
-        if project not in self._pools:  # it may have come back meanwhile
-            self._retire(project)
+        try:
+            await _close_pools(pools.values())
+        finally:
+            if project not in self._pools:  # it may have come back meanwhile
+                self._retire(project)
+
+
+async def _close_pools(pools: Iterable[WarmPool]) -> None:
+    async with AsyncExitStack() as ends:
+        for pool in pools:
+            ends.push_async_callback(pool.close)

@@ -11,13 +11,14 @@ from pydantic import JsonValue
 
 from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.agent.domain.ports import Registration, ServerGreeting
-from skillbus.agent.domain.servers.follower import FollowerPorts
+from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
 from skillbus.agent.domain.servers.operator_file import OperatorFileError
 from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.records import StoredRecord, WriteConflictError
-from skillbus.contracts.agent.mcp_servers import McpServerSeen
+from skillbus.common.testing import eventually
+from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
@@ -30,6 +31,9 @@ from skillbus.contracts.indexer.tools import (
 )
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+RAW = RegisterMcpServer(name="raw", url="http://raw/mcp", timeout_s=0.5)
+QUICK = FollowTiming(poll_every_s=60, settle_s=0.01, first_retry_s=0.01, last_retry_s=0.05)
+WAIT_S = 5.0
 
 
 class Store:
@@ -228,3 +232,13 @@ class World:
 
 def tool(name: str, description: str = "Does something.") -> JsonValue:
     return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+
+
+async def holds(read: object) -> bool:
+    """Wait until a condition holds of which no event is sent."""
+    assert callable(read)
+
+    async def now() -> bool:
+        return bool(read())
+
+    return await eventually(now, bool)

@@ -1,7 +1,6 @@
 """MCP servers of the operator's file: what it may say, and that nothing else starts a command."""
 
 import json
-from collections.abc import AsyncGenerator
 
 import pytest
 from pydantic import JsonValue
@@ -13,28 +12,13 @@ from skillbus.agent.domain.servers.registration import FileServerRecord, Registe
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.contracts.agent.mcp_servers import McpServerSource, McpServerState, McpTransport, RegisterMcpServer
 
-from .fakes import NOW, FeedInMemory, FileInMemory, Store, World, tool
-from .test_registry import QUICK, WAIT_S, holds
+from .fakes import NOW, QUICK, WAIT_S, FeedInMemory, FileInMemory, Store, World, holds, tool
 
 KEY = ServerKey("default", "files")
 ENTRY: dict[str, JsonValue] = {"command": "npx", "args": ["-y", "files"], "env": {"KEY": "canary-4711"}, "timeout_s": 1}
 OLD = (
     '{"project":"default","name":"files","url":null,"headers":{},"command":"/bin/sh","args":[],"env":{},"timeout_s":20}'
 )
-
-
-@pytest.fixture
-def world() -> World:
-    found = World()
-    found.server.tools = [tool("one"), tool("two")]
-    return found
-
-
-@pytest.fixture
-async def servers(world: World) -> AsyncGenerator[ServerRegistry]:
-    opened = ServerRegistry(world.ports(), QUICK)
-    async with opened.follow_all(world.changes):
-        yield opened
 
 
 def test_a_file_of_a_desktop_client_is_read_with_commands_urls_and_what_others_put_into_it() -> None:
@@ -152,6 +136,9 @@ async def test_nothing_is_removed_because_the_file_is_broken_at_the_start(world:
     broken.content = b"{"
     servers = ServerRegistry(world.ports(broken), QUICK)
     async with servers.follow_all(FeedInMemory()):
+        broken.content = b"["  # only the task that watches the file reads it
+        assert await holds(lambda: broken.was_read == (b"[", None))
+        assert await holds(lambda: world.server.opened == 2)
         assert [server.key for server in await servers.list_servers("default")] == [KEY]
         assert len(world.catalogue.list_ids()) == 2
         with pytest.raises(ServerFailedError, match="not JSON"):

@@ -1,7 +1,6 @@
 """Servers followed by one replica and by several, while servers and catalogue change and fail."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, suppress
 
 import pytest
@@ -10,41 +9,13 @@ from skillbus.agent.domain.errors import ServerUnknownError
 from skillbus.agent.domain.servers.follower import FollowTiming, ServerFollower
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
-from skillbus.common.testing import eventually
-from skillbus.contracts.agent.mcp_servers import McpServerState, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import McpServerState
 from skillbus.contracts.indexer.tools import ToolState
 
-from .fakes import NOW, FeedInMemory, Store, World, tool
+from .fakes import NOW, QUICK, RAW, WAIT_S, FeedInMemory, Store, World, holds, tool
 
 KEY = ServerKey("default", "raw")
-RAW = RegisterMcpServer(name="raw", url="http://raw/mcp", timeout_s=0.5)
-QUICK = FollowTiming(poll_every_s=60, settle_s=0.01, first_retry_s=0.01, last_retry_s=0.05)
-WAIT_S = 5.0
 NEVER_S = 300.0
-
-
-@pytest.fixture
-def world() -> World:
-    found = World()
-    found.server.tools = [tool("one"), tool("two")]
-    return found
-
-
-@pytest.fixture
-async def servers(world: World) -> AsyncGenerator[ServerRegistry]:
-    opened = ServerRegistry(world.ports(), QUICK)
-    async with opened.follow_all(world.changes):
-        yield opened
-
-
-async def holds(read: object) -> bool:
-    """Wait until a condition holds of which no event is sent."""
-    assert callable(read)
-
-    async def now() -> bool:
-        return bool(read())
-
-    return await eventually(now, bool)
 
 
 async def test_a_server_is_listed_when_it_is_registered(world: World, servers: ServerRegistry) -> None:

@@ -23,8 +23,7 @@ from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 from skillbus.contracts.indexer.tools import ToolDescription, ToolState
 
-from .fakes import World
-from .test_registry import QUICK, RAW, WAIT_S
+from .fakes import QUICK, RAW, WAIT_S, World
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
@@ -165,13 +166,20 @@ def test_a_sandbox_that_lost_bubblewrap_during_its_start_is_ended_by_the_next_se
     with subprocess.Popen((*enter, "sh", "-c", "echo started; exec sleep 60"), stdout=subprocess.PIPE) as bubblewrap:
         assert bubblewrap.stdout is not None
         assert bubblewrap.stdout.readline() == b"started\n"
-        first = os.pidfd_open(int(Path(f"/proc/{bubblewrap.pid}/task/{bubblewrap.pid}/children").read_text()))
+        pid = int(Path(f"/proc/{bubblewrap.pid}/task/{bubblewrap.pid}/children").read_text())
+        first = os.pidfd_open(pid)
         try:
-            end_left_processes(user)
+            assert end_left(user) == []
             bubblewrap.kill()
             bubblewrap.wait()
-            assert not select.select([first], [], [], 0)[0]
-            end_left_processes(user)
+            assert end_left(user) == [pid]
             assert select.select([first], [], [], 5)[0]
         finally:
             os.close(first)
+
+
+def end_left(user: int) -> list[object]:
+    """Return the processes that were ended."""
+    with capture_logs() as logs:
+        end_left_processes(user)
+    return [entry["pid"] for entry in logs if entry["event"] == "sandbox_process_left"]

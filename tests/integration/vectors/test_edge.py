@@ -256,6 +256,7 @@ async def test_writes_are_flushed_soon_without_being_asked(edge_path, monkeypatc
     async with open_edge_store(edge_path) as store:
         await store.ensure_collection("tools", SPEC)
         await store.upsert("tools", points(1))
+        assert store._unflushed == {"tools"}
         async with asyncio.timeout(5):
             while store._unflushed:  # noqa: ASYNC110  # the end of a flush is not an event that anyone needs
                 await asyncio.sleep(0.01)

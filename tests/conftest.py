@@ -30,7 +30,7 @@ NATS_URL = os.environ.get("SKILLBUS_TEST_NATS_URL")
 
 
 class Memory:
-    """Gives memory back: models and indexes hang in reference cycles, and the C library keeps what is freed."""
+    """Returns memory to the system: reference cycles keep models and indexes, and the C library keeps freed memory."""
 
     growth_b = 64 * 2**20
 

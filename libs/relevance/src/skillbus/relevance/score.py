@@ -17,7 +17,7 @@ from typing import Final
 from skillbus.contracts.embedder.registry import Calibration
 
 _MANY: Final = 1_500
-"""Entries from which on more change nothing for `compute_least_evidence`: the nearest one stays about as near."""
+"""Number of entries above which `compute_least_evidence` no longer grows: the best wrong hit hardly improves."""
 _GROWTH: Final = 0.5
 _LEAST_COSINE = 0.1  # lower bound of the cosine of a tool with a unique matching word: words outweigh a blind model
 

@@ -49,8 +49,8 @@ class LocalSettings:
 class LocalModels:
     """Builds the specs and models of providers of kind `local`.
 
-    `build_spec` looks at the files of an ONNX directory, and reads at most 2 MiB of each new one. Otherwise nothing
-    here does I/O beyond reading package versions.
+    `build_spec` checks the files of an ONNX directory, and reads at most 2 MiB of each new one. Apart from that, this
+    class reads only package versions.
     """
 
     def __init__(self, settings: LocalSettings) -> None:

@@ -36,7 +36,7 @@ FloatArray = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Centring:
-    """Spreads out the cosines of a model with all its vectors in a narrow cone.
+    """Transformation that spreads out the cosines of a model whose vectors all point in similar directions.
 
     It subtracts the mean of the role from each vector, and then the component along the direction in which the vectors
     of both roles vary most (Mu and Viswanath, "All-but-the-Top", ICLR 2018, with one direction). Means and direction

@@ -1,10 +1,11 @@
+import httpx
 import pytest
 
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
 from skillbus.contracts.endpoint import Health, HealthCheck
 from skillbus.contracts.indexer.skills import GET_STATUS, IndexerStatus
 
-from .fakes import World
+from .fakes import KEY, World
 
 SERVICES = ("embedder", "indexer", "retriever", "sandbox", "agent", "learner")
 HEALTH = {
@@ -52,12 +53,19 @@ async def test_a_service_that_is_not_ready_makes_the_whole_not_ready_and_says_wh
     assert (status, checks[service]) == (503, (False, "isolation: no model"))
 
 
-async def test_a_warning_of_a_ready_service_is_shown() -> None:
+async def test_a_warning_of_a_ready_service_is_in_the_status_and_not_in_the_reply_that_anybody_may_read() -> None:
     world = healthy()
+    world.key = KEY
     check = HealthCheck(name="mcp.json", ready=True, detail="not shown", warning="run chmod")
     world.caller.on(HEALTH["agent"], lambda _: Health(service="agent", ready=True, checks=(check,)))
-    status, checks = await readyz(world)
-    assert (status, checks["agent"]) == (200, (True, "mcp.json: run chmod"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(world.app()), base_url="http://gateway") as stranger:
+        opened = await stranger.get("/readyz")
+    async with world.client() as client:
+        services = (await client.get("/api/status")).json()["services"]
+    assert opened.status_code == 200
+    assert "chmod" not in opened.text
+    (told,) = (service for service in services if service["name"] == "agent")
+    assert (told["ready"], told["detail"]) == (True, "mcp.json: run chmod")
 
 
 @pytest.mark.parametrize("service", ["embedder", "indexer", "retriever", "sandbox"])

@@ -30,6 +30,7 @@ from skillbus.contracts.agent.tool_calls import (
 )
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     AUDIT_INDEX,
@@ -163,6 +164,33 @@ async def test_tools_are_removed_by_their_source_or_by_many_ids_and_never_all_of
         RemoveTools(project="p", source="mine"),
         RemoveTools(ids=("a/b", "..")),
     ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/tools/mcp:files/read_file",
+        "/api/tools/mcp%3Afiles%2Fread_file",
+        "/api/tools?id=mcp:files/read_file",
+        "/api/tools?id=mine&id=mcp%3Afiles%2Fread_file",
+        "/api/tools?id=mcp:files/read_file&source=mine",
+    ],
+)
+async def test_a_tool_of_an_mcp_server_leaves_quarantine_by_no_removal_of_an_editor(path: str) -> None:
+    world = World(key=KEY)
+    world.caller.on(REMOVE_TOOLS, lambda _: ToolsRemoved(ids=("mcp:files/read_file",)))
+    async with world.client(world.add_key(Role.EDITOR, "*")) as editor:
+        refused = await editor.delete(path)
+        of_source = await editor.delete("/api/tools?source=mcp:files")
+        listed_again = await editor.post("/api/audit", json={"fix": True})
+        assert not world.caller.asked
+        own = await editor.delete("/api/tools?id=mine")
+    async with world.client(world.add_key(Role.ADMIN, "*")) as admin:
+        removed = await admin.delete(path)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert "admin" in refused.json()["detail"]
+    assert listed_again.status_code == 403
+    assert [of_source.status_code, own.status_code, removed.status_code] == [400, 200, 200]
 
 
 async def test_a_skill_is_not_called_but_run() -> None:

@@ -42,7 +42,10 @@ class Readiness:
         self._timeout_s = timeout_s
 
     async def check_health(self) -> Health:
-        """Return the health of the system: ready if NATS is connected and every required service is ready."""
+        """Return the health of the system: ready if NATS is connected and every required service is ready.
+
+        Warnings of a service are in `warning` of its check.
+        """
         checked = await asyncio.gather(*(self._check(service, endpoint) for service, endpoint in _SERVICES.items()))
         connected = self._connection.is_connected
         nats = HealthCheck(name="nats", ready=connected, detail="" if connected else "not connected")
@@ -59,7 +62,8 @@ class Readiness:
                 return None
 
         health, indexer_status = await asyncio.gather(self.check_health(), get_indexer_status())
-        return SystemStatus(ready=health.ready, services=health.checks, indexer=indexer_status)
+        services = tuple(_append_warning(check) for check in health.checks)
+        return SystemStatus(ready=health.ready, services=services, indexer=indexer_status)
 
     async def _check(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[HealthCheck, bool]:
         """Return the check of a service, and True if the system can be ready with it."""
@@ -69,8 +73,12 @@ class Readiness:
             lost = _MAY_BE_AWAY.get(service)
             detail = f"{error.message.rstrip('.')}: {lost}" if lost else error.message
             return HealthCheck(name=service, ready=False, detail=detail), lost is not None
-        problems = [(check.name, check.detail or "not ready") for check in health.checks if not check.ready]
-        problems += [(check.name, check.warning) for check in health.checks if check.warning]
-        detail = "; ".join(f"{name}: {problem}" for name, problem in problems)
-        check = HealthCheck(name=service, ready=health.ready, detail=detail)
+        detail = "; ".join(f"{check.name}: {check.detail or 'not ready'}" for check in health.checks if not check.ready)
+        warning = "; ".join(f"{check.name}: {check.warning}" for check in health.checks if check.warning)
+        check = HealthCheck(name=service, ready=health.ready, detail=detail, warning=warning)
         return check, health.ready or service in _MAY_BE_UNREADY | _MAY_BE_AWAY.keys()
+
+
+def _append_warning(check: HealthCheck) -> HealthCheck:
+    """Return a check whose detail ends with its warning."""
+    return check.model_copy(update={"detail": "; ".join(filter(None, (check.detail, check.warning)))})

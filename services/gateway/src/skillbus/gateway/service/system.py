@@ -43,7 +43,7 @@ class SystemRoutes:
     registry: CollectorRegistry
 
     async def get_status(self) -> SystemStatus:
-        """Return the readiness of every service and the state of the index."""
+        """Return the readiness of every service, with warnings, and the state of the index."""
         return await self.readiness.get_status()
 
     async def get_audit(self, project: ProjectInQuery = DEFAULT_PROJECT) -> AuditReport:
@@ -56,7 +56,7 @@ class SystemRoutes:
     async def audit_and_fix(self, body: AuditOrder) -> AuditReport:
         """Compare catalogue, knowledge base, vectors and callable tools. With `fix`, repair the differences first.
 
-        `agrees` then describes the repaired state.
+        `agrees` then describes the repaired state. A repair lists every MCP server again, as `/refresh` does.
         """
         return await self.auditor.audit(body)
 
@@ -68,11 +68,13 @@ class SystemRoutes:
         """Report whether every required service is ready.
 
         A sandbox that cannot isolate runs, an agent service or a learner that is away are reported but do not make the
-        system unready, because the rest works without them.
+        system unready, because the rest works without them. Warnings are left out, because anybody may read this:
+        `/api/status` has them.
         """
         health = await self.readiness.check_health()
+        checks = tuple(check.model_copy(update={"warning": ""}) for check in health.checks)
         response.status_code = HTTPStatus.OK if health.ready else HTTPStatus.SERVICE_UNAVAILABLE
-        return health
+        return health.model_copy(update={"checks": checks})
 
     async def metrics(self) -> Response:
         """Return the metrics of this process for Prometheus."""
@@ -83,7 +85,7 @@ def add_system_routes(router: DocumentedRouter, routes: SystemRoutes) -> None:
     """Add the routes of the system."""
     errors = tuple(dict.fromkeys((*AUDIT_INDEX.errors, *AUDIT_CALLABLE.errors)))
     router.add("GET", _AUDIT, Role.READER, routes.get_audit, errors)
-    router.add("POST", _AUDIT, Role.EDITOR, routes.audit_and_fix, errors, example={"fix": True})
+    router.add("POST", _AUDIT, Role.ADMIN, routes.audit_and_fix, errors, example={"fix": True})
     router.add("GET", "/api/status", Role.READER, routes.get_status)
     router.add("GET", "/metrics", Role.READER, routes.metrics, response=MetricsResponse)
     router.add_probe("/healthz", routes.healthz, {})

@@ -1,6 +1,7 @@
 """Tools of every type: the catalogue, descriptions by others, search and calls."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -17,6 +18,7 @@ from skillbus.contracts.indexer.tools import (
     GET_TOOL,
     LIST_TOOLS,
     MAX_IDS,
+    MCP_SOURCE_PREFIX,
     PUT_TOOLS,
     REMOVE_TOOLS,
     SET_TOOL_STATE,
@@ -33,6 +35,7 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.gateway.domain.access.principal import Principal, get_caller
 from skillbus.gateway.domain.imports.tool_importer import (
     ToolImporter,
     ToolImportOptions,
@@ -94,13 +97,17 @@ class ToolRoutes:
 
     async def remove_tools(
         self,
+        request: Request,
         ids: Annotated[
             list[ToolId] | None, Query(alias="id", max_length=MAX_IDS, description="Tools to remove.")
         ] = None,
         source: Annotated[ToolSource | None, Query(description="Remove only tools of this source.")] = None,
         project: ProjectInQuery = DEFAULT_PROJECT,
     ) -> ToolsRemoved:
-        """Remove tools from the catalogue and the index: every `id`, which may be repeated, or all of a `source`."""
+        """Remove tools from the catalogue and the index: every `id`, which may be repeated, or all of a `source`.
+
+        Tools of MCP servers need the role `admin`: a removed tool would leave quarantine.
+        """
         if not ids and source is None:
             raise RequestError(ErrorCode.INVALID_REQUEST, "Name the tools to remove: `source`, or `id` once or more.")
         if source is not None and is_reserved(source):
@@ -108,6 +115,7 @@ class ToolRoutes:
                 ErrorCode.INVALID_REQUEST,
                 f"{explain_reserved(source)}. Remove an MCP server to remove its tools; uninstall a skill.",
             )
+        _check_removal(get_caller(request.scope), ids or ())
         removal = RemoveTools(project=project, ids=tuple(ids or ()), source=source)
         return await self.caller.call(REMOVE_TOOLS, removal)
 
@@ -115,8 +123,11 @@ class ToolRoutes:
         """Return one tool with its findings and, if it is in quarantine, its pending description."""
         return await self.caller.call(GET_TOOL, GetTool(project=project, id=tool_id))
 
-    async def remove_tool(self, tool_id: ToolInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> ToolsRemoved:
-        """Remove one tool from the catalogue and the index."""
+    async def remove_tool(
+        self, request: Request, tool_id: ToolInPath, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> ToolsRemoved:
+        """Remove one tool from the catalogue and the index. A tool of an MCP server needs the role `admin`."""
+        _check_removal(get_caller(request.scope), (tool_id,))
         removed = await self.caller.call(REMOVE_TOOLS, RemoveTools(project=project, ids=(tool_id,)))
         if not removed.ids:
             raise RequestError(ErrorCode.NOT_FOUND, f"There is no tool {tool_id!r} that can be removed.")
@@ -145,6 +156,16 @@ class ToolRoutes:
             raise RequestError(ErrorCode.INVALID_REQUEST, f"{tool_id!r} is a skill: run it with POST {path}.")
         request = CallTool(project=project, id=tool_id, arguments=body.arguments)
         return await self.caller.call(CALL_TOOL, request)
+
+
+def _check_removal(caller: Principal, ids: Iterable[str]) -> None:
+    """Raise RequestError (`forbidden`) unless the caller may remove these tools.
+
+    A tool of an MCP server is listed again, and what it says then counts as accepted. So removing it is a way out of
+    quarantine, which is the administrators'.
+    """
+    if any(tool_id.startswith(MCP_SOURCE_PREFIX) for tool_id in ids):
+        caller.check_role(Role.ADMIN)
 
 
 _EXAMPLE: Final = {

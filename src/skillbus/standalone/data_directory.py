@@ -1,13 +1,17 @@
 """Data directory: a lock for one process at a time, the owner's key, and files with the addresses and credentials."""
 
+import errno
 import fcntl
 import json
 import os
 import secrets
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+import structlog
 
 from skillbus.common.runner import StartError
 
@@ -16,6 +20,9 @@ _CONNECTION: Final = "connection.json"
 _CURL_HEADER: Final = "auth.header"
 _OWNER_KEY: Final = "owner.key"
 _PRIVATE: Final = 0o600
+_RIGHTS_OF_OTHERS: Final = 0o077
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -27,7 +34,7 @@ def lock_data_directory(data: Path) -> Generator[None]:
     """
     try:
         data.mkdir(parents=True, exist_ok=True)
-        lock = (data / _LOCK).open("a+")
+        lock = os.fdopen(os.open(data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_APPEND, _PRIVATE), "a+")
     except OSError as error:
         raise StartError(f"cannot use {data} as data directory: {error.strerror}") from error
     with lock:
@@ -49,14 +56,16 @@ def load_owner_key(data: Path) -> str:
     """Return the owner's key of a data directory. The first call makes it: 256 random bits, for its user only.
 
     Raises:
-        StartError: The file cannot be read or written, or holds no key.
+        StartError: The file cannot be read or written, is not this user's alone, or holds no key.
     """
     path = data / _OWNER_KEY
     try:
-        if not path.exists():
+        try:
+            content = _read_private(path)
+        except FileNotFoundError:
             _write_private(path, f"skb_owner_{secrets.token_urlsafe(32)}\n")
-        path.chmod(_PRIVATE)
-        key = path.read_text("utf-8").strip()
+            content = _read_private(path)
+        key = content.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise StartError(f"cannot use the owner's key in {path}: {type(error).__name__}") from error
     if not key:
@@ -72,6 +81,9 @@ def write_connection_note(
 
     `connection.json` has the addresses and credentials; `auth.header` has the owner's key as `curl -H @file` reads it.
     A key in a file is in no list of processes, where every user of the machine could read it.
+
+    Raises:
+        StartError: A file cannot be written. None is left.
     """
     note: dict[str, str | int] = {
         "http_url": http_url,
@@ -79,21 +91,77 @@ def write_connection_note(
         "nats_token": nats_token,
         "pid": os.getpid(),
     }
-    written = [data / _CONNECTION, data / _CURL_HEADER]
-    for path in written:
-        path.unlink(missing_ok=True)
+    texts = {}
     if api_key is not None:
         note["api_key"] = api_key
-        _write_private(data / _CURL_HEADER, f"Authorization: Bearer {api_key}\n")
-    _write_private(data / _CONNECTION, json.dumps(note, indent=2))
+        texts[_CURL_HEADER] = f"Authorization: Bearer {api_key}\n"
+    texts[_CONNECTION] = json.dumps(note, indent=2)
     try:
+        _remove_note(data)  # of a process that was killed
+        try:
+            for name, text in texts.items():
+                _write_private(data / name, text)
+        except OSError as error:
+            raise StartError(f"cannot write {data / name}: {error.strerror}") from error
         yield
     finally:
-        for path in written:
+        _remove_note(data)
+
+
+def _remove_note(data: Path) -> None:
+    for path in (data / _CONNECTION, data / _CURL_HEADER):
+        try:
             path.unlink(missing_ok=True)
+            _name_new(path).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("connection_note_not_removed", path=str(path), error=type(error).__name__)
+
+
+def _read_private(path: Path) -> bytes:
+    """Read a file that must be its user's alone.
+
+    Raises:
+        StartError: It is a link, a folder or another thing, belongs to someone else, or others have rights to it.
+        OSError: It cannot be opened.
+    """
+    try:
+        # Not blocking, because a pipe would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StartError(_explain_not_private(path, "is no plain file")) from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise StartError(_explain_not_private(path, "is no plain file"))
+        if status.st_uid != os.geteuid():
+            raise StartError(_explain_not_private(path, "belongs to another user"))
+        if status.st_mode & _RIGHTS_OF_OTHERS:
+            raise StartError(_explain_not_private(path, "is open to other users, who may know the key"))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _explain_not_private(path: Path, fault: str) -> str:
+    return f"{path} {fault}: remove it for a new owner's key, or make it a file of your own and run `chmod 600 {path}`"
+
+
+def _name_new(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Write a new file that only its user can read. Raises FileExistsError if it exists."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "w") as file:
-        file.write(text)
+    """Write a file that only its user can read. Readers find the one of before, or the whole new one."""
+    new = _name_new(path)
+    new.unlink(missing_ok=True)  # of a process that was killed
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

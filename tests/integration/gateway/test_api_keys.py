@@ -18,6 +18,8 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord
 from skillbus.contracts.resources import API_KEYS
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.gateway.adapters.kv_api_keys import KvApiKeys, open_api_keys
+from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.wiring import Gateway, open_gateway
 
 from .conftest import OWNER, Serve, make_settings
@@ -148,6 +150,28 @@ async def test_a_damaged_record_hides_no_other_key(
     await bucket.put("key.damaged00", b'{"id": "damaged00"')
     assert await status(http, made) == 200
     assert [key["id"] for key in (await other.get("/api/keys")).json()["keys"]] == [made["id"]]
+
+
+async def test_keys_whose_first_reading_is_cancelled_leave_no_subscription(
+    bus: Bus, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def end(_: KvApiKeys) -> bool:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(KvApiKeys, "load_ring", end)
+    ring, heard = KeyRing(), asyncio.Event()
+    with pytest.raises(asyncio.CancelledError):
+        async with open_api_keys(bus, ring):
+            pytest.fail("it opened")
+
+    async def note_write(_: Msg) -> None:
+        heard.set()
+
+    subscription = await bus.client.subscribe(f"$KV.{API_KEYS.name}.key.*", cb=note_write)
+    await create(http)
+    await asyncio.wait_for(heard.wait(), 10)
+    await subscription.unsubscribe()
+    assert not ring.ids
 
 
 async def test_an_administrator_of_a_project_makes_and_sees_keys_of_it_only(http: httpx.AsyncClient) -> None:

@@ -1,10 +1,14 @@
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pydantic import SecretStr
+from starlette.types import Message, Scope
 from structlog.testing import capture_logs
 
+from skillbus.common.runner import StartError
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyCreated, Role
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS
@@ -17,6 +21,8 @@ from skillbus.gateway.domain.access.startup import (
     check_address,
     hash_owner_key,
 )
+from skillbus.gateway.settings import GatewaySettings
+from skillbus.gateway.wiring import check_start
 
 from .fakes import KEY, World
 
@@ -102,6 +108,24 @@ def test_listening_for_others_needs_a_key_and_tls(addresses: list[str]) -> None:
     for without_key in (True, False):
         with pytest.raises(OwnerKeyRequiredError, match="SKILLBUS_GATEWAY_OWNER_KEY"):
             check_address("somewhere", addresses, has_key=False, without_key=without_key, has_tls=True)
+
+
+@pytest.mark.parametrize("addresses", [[], ()])
+def test_a_host_without_an_address_is_not_this_machine(addresses: Sequence[str]) -> None:
+    with pytest.raises(OwnerKeyRequiredError):
+        check_address("somewhere", addresses, has_key=False, without_key=True)
+    with pytest.raises(TlsRequiredError):
+        check_address("somewhere", addresses, has_key=True)
+
+
+@pytest.mark.parametrize("host", ["nobody.invalid", "", "a..b"])
+@pytest.mark.parametrize("keyed", [True, False])
+async def test_a_host_whose_lookup_fails_stops_the_start_in_one_line_that_names_it(host: str, keyed: bool) -> None:
+    settings = GatewaySettings(host=host, port=0, no_key=not keyed, owner_key=SecretStr(KEY) if keyed else None)
+    with pytest.raises(StartError) as refused:
+        await check_start(settings)
+    assert repr(host) in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_loopback_is_served_without_a_key_only_if_someone_says_so() -> None:
@@ -197,6 +221,44 @@ async def test_a_key_never_gives_more_than_its_maker_has() -> None:
         Role.EDITOR: [403] * 4,
         Role.ADMIN: [201] * 4,
     }
+
+
+async def test_a_key_ends_with_the_key_that_made_it_at_the_latest() -> None:
+    world = World(key=KEY)
+    end = datetime.now(UTC) + timedelta(hours=1)
+    body = {"label": "x", "role": "admin", "projects": ["mine"]}
+
+    async def make(maker: str | None, **more: float) -> dict[str, str]:
+        async with world.client(maker) as client:
+            made: dict[str, str] = (await client.post("/api/keys", json={**body, **more})).json()
+        return made
+
+    maker = world.add_key(Role.ADMIN, "mine", expires_at=end)
+    endless, longer, shorter = (
+        await make(maker),
+        await make(maker, expires_in_s=7_200),
+        await make(maker, expires_in_s=60),
+    )
+    of_one_made = await make(endless["key"])
+    ends = [datetime.fromisoformat(it["expires_at"]) for it in (endless, longer, of_one_made, shorter)]
+    assert ends[:3] == [end] * 3
+    assert ends[3] < end
+    assert (await make(world.add_key(Role.ADMIN, "mine")))["expires_at"] is None
+    assert (await make(None))["expires_at"] is None
+
+
+async def test_a_websocket_is_closed_before_anything_hears_of_it() -> None:
+    sent = list[Message]()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    scope: Scope = {"type": "websocket", "path": "/api/tools", "headers": [], "query_string": b""}
+    await World(key=KEY).app()(scope, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 async def test_the_text_of_a_key_is_in_one_reply_and_in_no_log() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,7 @@ from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.startup import (
     GatewayError,
+    HostUnknownError,
     OwnerKeyInvalidError,
     TlsFilesInvalidError,
     check_address,
@@ -84,18 +85,14 @@ async def check_start(settings: GatewaySettings) -> bytes | None:
     """Check the owner's key, the address and the port. Return the SHA-256 of the key, or None without one.
 
     Raises:
-        StartError: Strangers could use the address or read keys there, the key cannot be used, or the port is in use.
+        StartError: Strangers could use the address or read keys there, the host or the key cannot be used, or the
+            port is in use.
     """
     try:
         owner_digest = hash_owner_key(await asyncio.to_thread(read_owner_key, settings))
-        addresses: list[str] = []
-        # Without an address, listening fails later with the reason.
-        with suppress(OSError):
-            found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-            addresses = [str(address[4][0]) for address in found]
         check_address(
             settings.host,
-            addresses,
+            await find_addresses(settings.host),
             has_key=owner_digest is not None,
             without_key=settings.no_key,
             has_tls=settings.tls_in_front or await asyncio.to_thread(load_tls_files, settings) is not None,
@@ -104,6 +101,19 @@ async def check_start(settings: GatewaySettings) -> bytes | None:
     except (GatewayError, PortInUseError) as error:
         raise StartError(str(error)) from error
     return owner_digest
+
+
+async def find_addresses(host: str) -> tuple[str, ...]:
+    """Return the addresses of a host.
+
+    Raises:
+        HostUnknownError: It has none, or they cannot be looked up now.
+    """
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:  # UnicodeError for a name that cannot be encoded
+        raise HostUnknownError(host, getattr(error, "strerror", None) or "not a name") from error
+    return tuple(str(address[4][0]) for address in found)
 
 
 async def _build_app(

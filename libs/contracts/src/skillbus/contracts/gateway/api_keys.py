@@ -76,7 +76,7 @@ class CreateApiKey(Message):
     projects: tuple[KeyProject, ...] = Field(min_length=1, max_length=50)
     """Projects that the key may use. A request with a key of one project need not name it."""
     expires_in_s: float | None = Field(default=None, ge=1, le=EXPIRES_MAX_S, allow_inf_nan=False)
-    """Seconds until the key expires. Absent means that it does not expire."""
+    """Seconds until the key expires, at the latest with the key that makes it. Absent means no end of its own."""
 
 
 class ApiKeyCreated(ApiKey):

@@ -15,10 +15,11 @@ from skillbus.gateway.domain.problem import make_problem
 
 _LIMITER: Final = "skillbus.limiter"
 """Member of the ASGI scope."""
+_POLICY_VIOLATION: Final = 1008
 
 
 class Guard:
-    """Refuses requests without a valid key, and keys that make too many requests."""
+    """Refuses requests without a valid key, keys that make too many requests, and websockets."""
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator, limiter: RateLimiter) -> None:
         self._app = app
@@ -26,6 +27,10 @@ class Guard:
         self._limiter = limiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            # No route is one. It would reach the routes without a check of its key.
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+            return
         if scope["type"] == "http":
             try:
                 caller = self._authenticator.authenticate(_read_visit(scope))

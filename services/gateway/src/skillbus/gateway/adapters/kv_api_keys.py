@@ -34,8 +34,10 @@ _USE_EVERY_S: Final = 60.0
 class KvApiKeys:
     """Implements `KeyStore`, keeps a `KeyRing` current, and writes the last use of each key.
 
-    A write to a key-value bucket is a publish that every replica hears: a revoked key is refused at once. Writes are
-    not heard while the connection is down, so all keys are read again after a reconnection.
+    A write to a key-value bucket is a publish that every replica hears: a revoked key is refused at once. A replica
+    without a connection hears no write. After its reconnection the next request with an API key starts the reading of
+    all keys, and at the latest a minute does: until they are read, a key that was revoked meanwhile still lets requests
+    in.
     """
 
     def __init__(self, bus: Bus, ring: KeyRing) -> None:
@@ -62,7 +64,8 @@ class KvApiKeys:
         self._ring.put_record(record)
 
     async def revoke_record(self, key_id: str, revoked_at: datetime) -> ApiKeyRecord | None:
-        for attempt in range(_TRIES):
+        tries = _TRIES
+        while True:
             stored = await self._keys.load(f"{_KEY}{key_id}")
             if stored is None:
                 return None
@@ -70,15 +73,18 @@ class KvApiKeys:
             try:
                 await self._keys.save(f"{_KEY}{key_id}", revoked, stored.revision)
             except WriteConflictError:
-                if attempt == _TRIES - 1:
+                tries -= 1
+                if not tries:
                     raise
             else:
                 self._ring.put_record(revoked)
                 return revoked
-        return None
 
     def note_use(self, key_id: str) -> None:
-        """Note that a key let a request in. Its record is written in the background."""
+        """Note that a key let a request in. Its record is written in the background.
+
+        The first one after a reconnection starts the reading of all keys.
+        """
         now = time.monotonic()
         if now - self._noted.get(key_id, -_USE_EVERY_S) >= _USE_EVERY_S:
             self._noted[key_id] = now
@@ -127,13 +133,15 @@ async def open_api_keys(bus: Bus, ring: KeyRing) -> AsyncGenerator[KvApiKeys]:
     """Keep `ring` current while the context is open. It is loaded when the context is entered, if NATS answers."""
     keys = KvApiKeys(bus, ring)
     subscription = await bus.client.subscribe(f"{_PREFIX}{_KEY}*", cb=keys.on_write)
-    was_loaded = await keys.load_ring()
-    tasks = [asyncio.create_task(keys.reload_ring(was_loaded=was_loaded)), asyncio.create_task(keys.write_uses())]
+    tasks = list[asyncio.Task[None]]()
     try:
+        was_loaded = await keys.load_ring()
+        tasks.append(asyncio.create_task(keys.reload_ring(was_loaded=was_loaded)))
+        tasks.append(asyncio.create_task(keys.write_uses()))
         yield keys
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(NatsError):  # a connection that is closed or draining has dropped it already
             await subscription.unsubscribe()

@@ -31,6 +31,7 @@ class ApiKeyRoutes:
         """Make an API key. `key` is its text, which is shown only in this reply.
 
         An administrator of some projects makes keys for these projects only, and nobody gives a role above their own.
+        A key expires with the key that made it at the latest: see `expires_at`.
         """
         created = await self.registry.create_key(body, get_caller(request.scope))
         response.headers["Location"] = f"{_KEYS}/{created.id}"

@@ -44,6 +44,6 @@ def parse_key(text: str) -> KeyText | None:
     return None if match is None else KeyText(match[1], match[2])
 
 
-def make_key(key_id: str | None = None) -> KeyText:
+def make_key() -> KeyText:
     """Return a new random key."""
-    return KeyText(key_id or secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
+    return KeyText(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))

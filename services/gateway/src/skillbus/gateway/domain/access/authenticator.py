@@ -85,7 +85,7 @@ class Authenticator:
         if record.expires_at is not None and record.expires_at <= datetime.now(UTC):
             raise _refuse(f"The key {record.id} has expired: ask for another one.")
         self.note_use(record.id)
-        return Principal(record.id, record.role, frozenset(record.projects))
+        return Principal(record.id, record.role, frozenset(record.projects), expires_at=record.expires_at)
 
 
 def is_open_path(path: str) -> bool:

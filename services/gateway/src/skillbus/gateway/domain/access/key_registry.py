@@ -46,7 +46,7 @@ class KeyRegistry:
         self._store = store
 
     async def create_key(self, request: CreateApiKey, caller: Principal) -> ApiKeyCreated:
-        """Make a key. Its text is in the reply and nowhere else.
+        """Make a key, which expires with the caller's key at the latest. Its text is in the reply and nowhere else.
 
         Raises:
             RequestError: `forbidden` for a role or a project that the caller does not have, `conflict` if there are
@@ -60,7 +60,8 @@ class KeyRegistry:
         if usable >= KEYS_MAX:
             raise RequestError(ErrorCode.CONFLICT, f"There are {usable} keys, the most allowed: revoke one first.")
         text = make_key()
-        expires_at = None if request.expires_in_s is None else now + timedelta(seconds=request.expires_in_s)
+        wanted = None if request.expires_in_s is None else now + timedelta(seconds=request.expires_in_s)
+        ends = [end for end in (wanted, caller.expires_at) if end is not None]
         record = ApiKeyRecord(
             id=text.id,
             label=request.label,
@@ -68,7 +69,7 @@ class KeyRegistry:
             projects=tuple(dict.fromkeys(request.projects)),
             created_at=now,
             created_by=caller.name,
-            expires_at=expires_at,
+            expires_at=min(ends, default=None),
             secret_sha256=text.hash_secret(),
         )
         await self._store.add_record(record)

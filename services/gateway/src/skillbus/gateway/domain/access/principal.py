@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -22,6 +23,8 @@ class Principal:
     projects: frozenset[str]
     has_limits: bool = True
     """False for the owner, who is not limited in the number of requests and runs."""
+    expires_at: datetime | None = None
+    """Time from which the caller's key is refused; None if it does not expire."""
 
     @property
     def has_all_projects(self) -> bool:

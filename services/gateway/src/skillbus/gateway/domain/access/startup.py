@@ -5,13 +5,14 @@ Errors of the start; errors of requests are the contract's `RequestError`:
 GatewayError
 ├── OwnerKeyRequiredError   there is no key, and nobody said that none is wanted, or other machines reach the address
 ├── TlsRequiredError        other machines reach the address, and keys would cross the network in plain text
+├── HostUnknownError        the host has no address
 ├── TlsFilesInvalidError    the certificate or its private key cannot be used
 └── OwnerKeyInvalidError    the key, or the file that should hold it, cannot be used
 """
 
 import hashlib
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 MIN_KEY_CHARACTERS: Final = 16
@@ -40,6 +41,11 @@ class TlsRequiredError(GatewayError):
         )
 
 
+class HostUnknownError(GatewayError):
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"cannot find the address of the host {host!r} to listen on ({reason}): use 127.0.0.1")
+
+
 class TlsFilesInvalidError(GatewayError):
     """The message says which file and why."""
 
@@ -66,7 +72,7 @@ def hash_owner_key(key: str | None) -> bytes | None:
 
 
 def check_address(
-    host: str, addresses: Iterable[str], *, has_key: bool, without_key: bool = False, has_tls: bool = False
+    host: str, addresses: Collection[str], *, has_key: bool, without_key: bool = False, has_tls: bool = False
 ) -> None:
     """Refuse to serve `host`, which resolves to `addresses`, where strangers could use it or read keys.
 
@@ -74,7 +80,7 @@ def check_address(
         OwnerKeyRequiredError: There is no key, and the address is not loopback or `without_key` is not set.
         TlsRequiredError: The address is not loopback, and neither the gateway nor anything in front of it does TLS.
     """
-    is_local = all(is_loopback(address) for address in addresses)
+    is_local = bool(addresses) and all(is_loopback(address) for address in addresses)
     if not has_key and not (is_local and without_key):
         raise OwnerKeyRequiredError(host, is_local=is_local)
     if not is_local and not has_tls:

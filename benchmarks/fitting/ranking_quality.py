@@ -11,6 +11,9 @@ those of their arguments.
 """
 
 import argparse
+import math
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +86,7 @@ def main() -> None:
             "names": names(judged, named, renamed, maps),
         },
         "no_match": abstention(judged, held_out),
+        "latin_keywords": keywords(judged),
         "rank_us": {
             "candidates_median": float(np.median([len(world.candidates(row)) for row in range(500)])),
             "p50": float(np.percentile(product.took_us, 50)),
@@ -212,6 +216,34 @@ def abstention(judged: Judged, found: Answers) -> dict[str, object]:
             }
             for threshold in THRESHOLDS
         },
+    }
+
+
+def keywords(judged: Judged) -> dict[str, object]:
+    """recall@5 and share of empty answers of BM25 (k1 1.5, b .75) over the a-z words of names and descriptions.
+
+    Agent frameworks come with such a search."""
+    texts = [Counter(re.findall("[a-z0-9]+", f"{tool.name} {tool.description}".lower())) for tool in judged.tools]
+    lengths = np.array([text.total() for text in texts])
+    norms = 1.5 * (0.25 + 0.75 * lengths / lengths.mean())
+    postings = defaultdict[str, list[tuple[int, int]]](list)
+    for row, text in enumerate(texts):
+        for word, count in text.items():
+            postings[word].append((row, count))
+    recalls, empty = list[float](), list[bool]()
+    for query, wanted in zip(judged.queries, judged.relevant, strict=True):
+        scores = np.zeros(len(texts))
+        for word in postings.keys() & re.findall("[a-z0-9]+", query.query.lower()):
+            rows, counts = np.array(postings[word]).T
+            idf = math.log(1 + (len(texts) - len(rows) + 0.5) / (len(rows) + 0.5))
+            scores[rows] += idf * counts * 2.5 / (counts + norms[rows])
+        hits = {row for row in np.argsort(-scores, kind="stable")[:5].tolist() if scores[row] > 0}
+        empty.append(not hits)
+        recalls.append(len(hits & set(wanted)) / len(wanted) if wanted else math.nan)
+    return {
+        "recall_at_5": {part: np.array(recalls)[rows].mean() for part, rows in slices(judged).items()},
+        "empty": {part: np.array(empty)[rows].mean() for part, rows in slices(judged).items()},
+        "answered_with_nothing": np.array(empty)[~judged.answerable].mean(),
     }
 
 

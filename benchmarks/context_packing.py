@@ -26,7 +26,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeItem
 from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeHit
 from skillbus.retriever.adapters.tokenizers import FileTokenCounter, TokenizerFiles
 from skillbus.retriever.domain.context.builder import WrittenContext, write_context
@@ -67,7 +67,7 @@ def hits(dice: random.Random) -> list[KnowledgeHit]:
         repeats = contents and dice.random() < 0.1
         contents.append(dice.choice(contents) + "另见文档。" if repeats else content(dice, number % 2 == 0))
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    kinds = list(KnowledgeType)
+    kinds = list(KNOWN_TYPES)
     return [
         KnowledgeHit(
             item=KnowledgeItem(

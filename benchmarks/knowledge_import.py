@@ -27,7 +27,7 @@ from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder.registry import CREATE_MODEL, CreateModel
 from skillbus.contracts.learner.bulk import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge
 from skillbus.contracts.learner.items import CREATE_KNOWLEDGE, CreateKnowledge
-from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem
 from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
@@ -109,7 +109,7 @@ async def time_new_items(bus: Bus, count: int) -> dict[str, object]:
     indexed = 0
     for number in range(count):
         word = f"zq{number}x"
-        draft = CreateKnowledge(type=KnowledgeType.BUSINESS_RULE, title=f"Rule {word}", content=f"{word} needs a key.")
+        draft = CreateKnowledge(type="business_rule", title=f"Rule {word}", content=f"{word} needs a key.")
         search = SearchKnowledge(query=f"what does {word} need", threshold=0.0, record_use=False)
         start = time.perf_counter()
         reply = await bus.caller.call(CREATE_KNOWLEDGE, draft)

@@ -106,7 +106,7 @@ def point_of(one: KnowledgeItem, words: models.SparseVector, dense: list[float] 
         "project": one.project,
         "item_id": one.id,
         "version": one.version,
-        "type": one.type.value,
+        "type": one.type,
         "tags": list(one.tags),
         "source": one.source,
         "scope_fixed": get_scope_key(one.scope),

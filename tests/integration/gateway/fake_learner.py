@@ -209,7 +209,7 @@ class FakeLearner:
             project=request.project,
             total=total,
             by_status=by_status,
-            by_type={k.KnowledgeType.BUSINESS_RULE: total},
+            by_type={"business_rule": total},
             unindexed=0,
             searches=0,
             contexts=0,

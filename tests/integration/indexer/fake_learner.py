@@ -27,7 +27,7 @@ from skillbus.contracts.learner.index import (
     ListKnowledgeDigests,
     ReadKnowledge,
 )
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.resources import LEARNER_INDEXED
 
 ItemId = tuple[str, str]
@@ -43,7 +43,7 @@ def item(name: str, content: str = "Says something.", version: int = 1, **values
     """An active item unless `values` say otherwise."""
     now = datetime(2026, 11, 22, tzinfo=UTC)
     given = {
-        "type": KnowledgeType.BUSINESS_RULE,
+        "type": "business_rule",
         "title": f"Title of {name}",
         "digest": hashlib.sha256(f"{content}{sorted(values.items(), key=str)}".encode()).hexdigest(),
         "created_at": now,

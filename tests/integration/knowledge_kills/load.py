@@ -23,7 +23,7 @@ from skillbus.contracts.learner.items import (
     RestoreKnowledge,
     UpdateKnowledge,
 )
-from skillbus.contracts.learner.knowledge import KnowledgeRef, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 
 from .ledger import Ledger, Said, said_of
@@ -77,7 +77,7 @@ class Writer:
         """Create an item; repeat until it is acknowledged. The idempotency key makes all attempts one item."""
         title = word(next(self.words))
         draft = CreateKnowledge(
-            type=KnowledgeType.BUSINESS_RULE, title=title, content="The first.", tags=("a", "b"), idempotency_key=title
+            type="business_rule", title=title, content="The first.", tags=("a", "b"), idempotency_key=title
         )
         while not self.ledger.over:
             try:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Row, text
 
 from skillbus.contracts.learner.items import CreateKnowledge
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
@@ -56,7 +56,7 @@ class Knowledge:
 
 
 def draft(**fields: object) -> CreateKnowledge:
-    given = {"type": KnowledgeType.BUSINESS_RULE, "title": "a title", "content": "some content", **fields}
+    given = {"type": "business_rule", "title": "a title", "content": "some content", **fields}
     return CreateKnowledge.model_validate(given)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.items import ArchiveKnowledge, GetKnowledge, RestoreKnowledge, UpdateKnowledge
-from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import TEST_EXPERIENCE, KnowledgeChangeKind, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.projects import ListKnowledgeAudit
 from skillbus.contracts.learner.versions import DiffKnowledge, ListKnowledgeVersions, ReviewAction, ReviewKnowledge
 from skillbus.learner.adapters.sql import tables
@@ -79,7 +79,7 @@ async def test_an_item_comes_back_as_it_was_written(knowledge: Knowledge) -> Non
     assert await get(knowledge, made) == made
     assert (made.status, made.version, made.tags) == (KnowledgeStatus.ACTIVE, 1, ("auth", "game-id"))
     assert (made.created_by, made.updated_by, made.created_at) == ("ann", "ann", made.updated_at)
-    assert made.type is KnowledgeType.TEST_EXPERIENCE
+    assert made.type == TEST_EXPERIENCE
 
 
 async def test_each_change_leaves_an_announcement_and_wakes_who_tells_it(knowledge: Knowledge) -> None:

@@ -30,7 +30,7 @@ from skillbus.contracts.learner.items import (
     RestoreKnowledge,
     UpdateKnowledge,
 )
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.projects import (
     GET_KNOWLEDGE_PROJECT,
     LIST_KNOWLEDGE_AUDIT,
@@ -56,7 +56,7 @@ from skillbus.sql import sqlite
 
 from .knowledge import open_knowledge
 
-RULE = KnowledgeType.BUSINESS_RULE
+RULE = "business_rule"
 DRAFT = {"type": "business_rule", "title": "a title", "content": "some content"}
 SCRIPT = "# <script>alert('x')</script>\n\n<img src=x onerror=alert(1)> [a](javascript:alert(1))\n"
 
@@ -125,7 +125,7 @@ INVALID: tuple[dict[str, object], ...] = (
     {"scope": "/a//b"},
     {"scope": "/a/b*"},
     {"scope": "/a" * 200},
-    {"type": "telepathy"},
+    {"type": "Telepathy"},
     {"project": "../other"},
     {"project": "a' OR 1=1"},
     {"priority": 11},

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from skillbus.contracts.learner.items import ListKnowledge, UpdateKnowledge
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.projects import GetKnowledgeProject, ListKnowledgeAudit, SetKnowledgeParent
 from skillbus.contracts.learner.versions import DiffKnowledge, ListKnowledgeVersions
 from skillbus.learner.domain.errors import ProjectsError, UnknownItemError, UnknownVersionError
@@ -50,7 +50,7 @@ async def test_a_list_is_filtered_by_type_and_tags(knowledge: Knowledge) -> None
     assert await titles(knowledge, tags=["auth", "game-id"]) == ["config", "both", "auth rule"]
     assert await titles(knowledge, all_tags=["auth", "game-id"]) == ["both"]
     assert await titles(knowledge, types=["business_rule"], tags=["auth", "game-id"]) == ["both", "auth rule"]
-    assert await titles(knowledge, types=list(KnowledgeType), tags=["AUTH"]) == []
+    assert await titles(knowledge, types=list(KNOWN_TYPES), tags=["AUTH"]) == []
 
 
 async def test_a_list_is_filtered_by_scope_source_and_owner(knowledge: Knowledge) -> None:

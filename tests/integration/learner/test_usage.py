@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from skillbus.contracts.learner.index import FindKnowledge
 from skillbus.contracts.learner.items import ArchiveKnowledge
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import TEST_EXPERIENCE, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.projects import SetKnowledgeParent
 from skillbus.contracts.learner.usage import (
     AnsweredRequest,
@@ -219,10 +219,12 @@ async def test_a_project_in_numbers(knowledge: Knowledge) -> None:
     assert (now.total, now.unindexed, now.searches, now.contexts) == (4, 2, 1, 1)
     assert now.by_status == {KnowledgeStatus.ACTIVE: 2, KnowledgeStatus.PENDING: 1, KnowledgeStatus.ARCHIVED: 1}
     assert now.by_type == {
-        KnowledgeType.BUSINESS_RULE: 1,
-        KnowledgeType.PROJECT_CONFIG: 1,
-        KnowledgeType.MODULE_CONTEXT: 0,
-        KnowledgeType.TEST_EXPERIENCE: 0,
+        "business_rule": 1,
+        "project_config": 1,
+        "module_context": 0,
+        TEST_EXPERIENCE: 0,
+        "note": 0,
+        "faq": 0,
     }
     assert now.feedback is not None
     assert (now.feedback.share, now.feedback.count) == (1.0, 1)

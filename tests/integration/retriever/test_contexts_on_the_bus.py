@@ -68,7 +68,7 @@ async def test_a_context_for_tests_holds_what_fits_by_priority_within_its_budget
     assert len(context.text.encode()) < context.tokens <= 750
     assert context.counted_by == "upper_bound"
     (used,) = await world.told(1)
-    assert (used.request_id, used.applied, used.scene) == (context.request_id, True, "test_generation")
+    assert (used.request_id, used.applied, used.scene) == (context.request_id, True, "chat")
     assert [use.id for use in used.uses] == [id_of(3), id_of(1), id_of(2)]
 
 

@@ -122,7 +122,7 @@ def test_an_update_that_changes_nothing_says_so(skillbus: CommandLine, base: Fak
         ["add"],
         ["add", "--type", "business_rule", "--title", "t"],
         ["add", "rule.md", "--title", "t"],
-        ["add", "--type", "rule", "--title", "t", "--content", "c"],
+        ["add", "--type", "My rule", "--title", "t", "--content", "c"],
         ["add", "--type", "business_rule", "--title", " ", "--content", "c"],
         ["add", "--type", "business_rule", "--title", "t" * 10_000, "--content", "c"],
         ["add", "--type", "business_rule", "--title", "t", "--content", "c", "--scope", "../*"],

@@ -129,7 +129,7 @@ def test_a_context_is_its_text_and_nothing_else_on_standard_output(skillbus: Com
     assert result.stdout == "## business_rule\n缺少 game-id 时返回 400。\n"
     said = "1 items, 42 of 300 tokens, counted by upper_bound; 2 do not fit the budget; 1 repeat another item"
     assert said in result.stderr
-    assert base.body() == {"query": QUESTION, "budget_tokens": 300, "candidates": 50, "use": "test_generation"}
+    assert base.body() == {"query": QUESTION, "budget_tokens": 300, "candidates": 50, "use": "chat"}
 
 
 @pytest.mark.parametrize("words", [["--limit", "3"], ["--top-k", "3"], ["--top-k=3"]])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.contracts.scope import ScopeMatch, match_scope
 from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 
@@ -29,13 +29,13 @@ def test_each_is_an_item_that_is_called_like_its_file(path: Path) -> None:
 def test_they_are_of_every_type_and_in_two_languages() -> None:
     items = [item_of(path) for path in FILES]
     assert len(items) == 7
-    assert {item.type for item in items} == set(KnowledgeType)
+    assert {item.type for item in items} == {"project_config", "business_rule", "module_context", "test_experience"}
     assert {item.lang for item in items} == {"zh", "en"}
 
 
 def test_the_rule_of_the_specification_is_among_them() -> None:
     """knowledge-base.md § 语义检索相关知识: 包含game-id相关的业务规则知识"""
     rule = item_of(EXAMPLES / "knowledge" / "game-id-header.md")
-    assert (rule.type, rule.scope) == (KnowledgeType.BUSINESS_RULE, "/api/live/*")
+    assert (rule.type, rule.scope) == ("business_rule", "/api/live/*")
     assert "game-id" in rule.content
     assert match_scope(rule.scope, "/api/live/rooms") is ScopeMatch.PATTERN

@@ -20,7 +20,7 @@ from skillbus.contracts.learner.bulk import (
     PutKnowledge,
 )
 from skillbus.contracts.learner.bulk import KnowledgePut as Put
-from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.message import Message
 from skillbus.gateway.domain.knowledge import MARKDOWN_BYTES
 from skillbus.gateway.settings import GatewaySettings
@@ -264,7 +264,7 @@ async def test_an_export_is_read_page_by_page_and_is_what_an_import_takes(world:
     assert world.caller.asked[0][1] == ExportKnowledge(
         project="team-a",
         limit=200,
-        types=(KnowledgeType.BUSINESS_RULE,),
+        types=("business_rule",),
         statuses=(KnowledgeStatus.ACTIVE, KnowledgeStatus.ARCHIVED),
     )
     assert (await send(world, answer.content)).json()["counts"]["created"] == 2

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeDraft, KnowledgeItem
 from skillbus.gateway.domain.knowledge_markdown import FRONT_MATTER_CHARACTERS, format_markdown, parse_markdown
 
 ID: Final = "01890000-0000-7000-8000-000000000000"
@@ -63,7 +63,7 @@ def is_valid(fields: dict[str, object]) -> bool:
 
 
 DRAFTS: Final = st.fixed_dictionaries(
-    {"type": st.sampled_from(KnowledgeType), "title": TEXT, "content": LINES.map("".join)},
+    {"type": st.sampled_from(KNOWN_TYPES), "title": TEXT, "content": LINES.map("".join)},
     optional={
         "scope": TEXT,
         "tags": st.lists(TEXT, max_size=5),

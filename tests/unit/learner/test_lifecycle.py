@@ -6,13 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from skillbus.contracts.learner.items import UpdateKnowledge
-from skillbus.contracts.learner.knowledge import (
-    KnowledgeChangeKind,
-    KnowledgeDraft,
-    KnowledgeItem,
-    KnowledgeStatus,
-    KnowledgeType,
-)
+from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item import lifecycle
@@ -21,9 +15,9 @@ from skillbus.learner.domain.item.values import compute_digest, generate_id
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ANN = Attribution("ann", NOW, "because")
-DRAFT = KnowledgeDraft(type=KnowledgeType.BUSINESS_RULE, title="t", content="c")
+DRAFT = KnowledgeDraft(type="business_rule", title="t", content="c")
 SEEN_BY_SEARCH = {
-    "type": KnowledgeType.PROJECT_CONFIG,
+    "type": "project_config",
     "title": "u",
     "content": "d",
     "scope": "/a",

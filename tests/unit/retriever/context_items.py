@@ -11,7 +11,7 @@ from tokenizers.normalizers import NFC
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit
 from skillbus.retriever.adapters.tokenizers import FileTokenCounter
 
@@ -31,7 +31,7 @@ def hit(number: int, content: str = RULE, score: float = 0.5, **more: object) ->
         "digest": "",
         "created_at": THEN,
         "updated_at": THEN,
-        "type": KnowledgeType.BUSINESS_RULE,
+        "type": "business_rule",
         "title": f"规则 {number}",
         "content": content,
         **more,

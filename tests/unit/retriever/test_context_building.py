@@ -95,16 +95,18 @@ async def test_the_items_that_are_in_are_noted_as_applied_at_their_places(buildi
     ]
     assert (used.applied, used.scene, used.request_id, used.query) == (
         True,
-        "test_generation",
+        "chat",
         built.request_id,
         "which header?",
     )
 
 
-async def test_no_more_of_a_content_is_fetched_than_could_have_room(building: Building) -> None:
+async def test_no_more_of_a_content_is_fetched_than_could_have_room_and_enough_to_say_what_it_needs(
+    building: Building,
+) -> None:
     for budget in (10, 1_000_000):
         await building.builder.build_context(BuildContext(query="x", budget_tokens=budget))
-    assert [asked.content_characters for asked, _ in building.finder.asked] == [80, 32_000]
+    assert [asked.content_characters for asked, _ in building.finder.asked] == [4_000, 32_000]
 
 
 @pytest.mark.parametrize(

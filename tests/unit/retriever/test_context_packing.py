@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skillbus.contracts.learner.knowledge import KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES
 from skillbus.contracts.retriever.knowledge_search import MAX_BUDGET, BuildContext, KnowledgeHit
 from skillbus.retriever.domain.context.builder import WrittenContext, write_context
 from skillbus.retriever.domain.context.packer import MIN_CUT_TOKENS, find_largest_fit
@@ -136,6 +136,24 @@ def test_an_item_of_which_little_would_be_left_gives_its_place_to_smaller_ones()
     assert numbers(context.packed.omitted.ids) == [1]
 
 
+@pytest.mark.parametrize("counter", [UpperBoundCounter(), BPE], ids=["upper_bound", "bpe"])
+def test_a_budget_below_the_first_item_gives_its_beginning_and_says_what_it_needs(counter: TokenCounter) -> None:
+    hits = [hit(1, PROSE, priority=9), hit(2, PROSE[::-1], title="标题" * 40)]
+    empty = next(at for at in range(1, 1_000) if written(hits, at, counter).text)
+    context = written(hits, empty + 10, counter)
+    (item,) = context.packed.items
+    assert (item.cut, PROSE.startswith(item.content), item.id) == (True, True, id_of(1))
+    needed = context.first_item_tokens
+    assert needed is not None
+    assert written(hits[:1], needed, counter).first_item_tokens is None
+    assert written(hits[:1], needed, counter).packed.items[0].content == PROSE
+    assert written(hits[:1], needed - 1, counter).packed.items[0].cut
+
+
+def test_a_type_of_ones_own_is_named_as_it_is() -> None:
+    assert "\ntype: runbook\n" in written([hit(1, type="runbook")]).text
+
+
 def test_a_title_is_never_cut() -> None:
     title = "长标题" * 60
     for budget in range(100, 1_500, 50):
@@ -207,7 +225,7 @@ def some_hits(draw: st.DrawFn) -> list[KnowledgeHit]:
             title=draw(TEXTS),
             scope=draw(st.sampled_from(["", "/api/live/*", "module:支付"])),
             priority=draw(st.integers(0, 10)),
-            type=draw(st.sampled_from(KnowledgeType)).value,
+            type=draw(st.sampled_from(KNOWN_TYPES)),
         )
         for number in range(draw(st.integers(0, 12)))
     ]
@@ -261,7 +279,7 @@ def test_of_two_hundred_candidates_hardly_more_is_counted_than_comes_in(counter:
     watched = Watched(counter)
     context = written(distinct(200, length), 4_000, watched)
     assert context.tokens > 3_500
-    assert watched.characters < 6 * len(context.text)
+    assert watched.characters < 8 * len(context.text)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from qdrant_client import models
 
 from skillbus.contracts.learner.index import FindKnowledge, KnowledgeFilter
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeItem
 from skillbus.contracts.scope import match_scope, normalize_scope
 from skillbus.retriever.adapters.vector_knowledge import group_scopes, make_knowledge_filter
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
@@ -65,7 +65,7 @@ def test_what_the_record_may_show_passes_the_filter(data: st.DataObject) -> None
     one = item(
         1,
         project=data.draw(st.sampled_from(["default", "team-a", "team-b"])),
-        type=data.draw(st.sampled_from(list(KnowledgeType))),
+        type=data.draw(st.sampled_from(list(KNOWN_TYPES))),
         scope=data.draw(SCOPES),
         tags=data.draw(st.lists(st.sampled_from("abc"), unique=True)),
         source=data.draw(st.sampled_from(["manual", "import"])),
@@ -74,7 +74,7 @@ def test_what_the_record_may_show_passes_the_filter(data: st.DataObject) -> None
     )
     asked = KnowledgeFilter(
         project="team-a",
-        types=tuple(data.draw(st.lists(st.sampled_from(list(KnowledgeType)), max_size=2))),
+        types=tuple(data.draw(st.lists(st.sampled_from(list(KNOWN_TYPES)), max_size=2))),
         tags=tuple(data.draw(st.lists(st.sampled_from("abc"), max_size=2))),
         all_tags=tuple(data.draw(st.lists(st.sampled_from("abc"), max_size=2))),
         sources=tuple(data.draw(st.lists(st.sampled_from(["manual", "import"]), max_size=1))),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch, match_scope
 
 from ...knowledge_record import NOW, item
@@ -39,7 +39,7 @@ def _items(draw: st.DrawFn, number: int) -> KnowledgeItem:
         project=draw(st.sampled_from(PROJECTS)),
         status=draw(st.sampled_from(list(KnowledgeStatus))),
         version=draw(st.integers(1, 3)),
-        type=draw(st.sampled_from(list(KnowledgeType))),
+        type=draw(st.sampled_from(list(KNOWN_TYPES))),
         scope=draw(st.sampled_from(SCOPES)),
         tags=draw(st.lists(st.sampled_from("abc"), unique=True)),
         valid_from=draw(MOMENTS),
@@ -51,7 +51,7 @@ requests = st.fixed_dictionaries(
     {
         "project": st.sampled_from(PROJECTS),
         "inherit": st.booleans(),
-        "types": st.lists(st.sampled_from(list(KnowledgeType)), max_size=2),
+        "types": st.lists(st.sampled_from(list(KNOWN_TYPES)), max_size=2),
         "tags": st.lists(st.sampled_from("abc"), max_size=2),
         "all_tags": st.lists(st.sampled_from("abc"), max_size=2),
         "scope": st.none() | st.sampled_from(SCOPES),

@@ -4,10 +4,20 @@ from typing import Annotated
 
 import typer
 
-from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeStatus
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the item, as `skillbus knowledge list` shows it.")]
-Types = Annotated[list[KnowledgeType] | None, typer.Option("--type", help="Only items of this type. Repeatable.")]
+
+
+def complete_type(incomplete: str) -> list[str]:
+    """Return the types of skillbus that begin with the text."""
+    return [kind for kind in KNOWN_TYPES if kind.startswith(incomplete)]
+
+
+Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", help="Only items of this type. Repeatable.", autocompletion=complete_type),
+]
 Statuses = Annotated[
     list[KnowledgeStatus] | None,
     typer.Option("--status", help="Only items with this status. Default: active. Repeatable."),
@@ -43,7 +53,7 @@ def build_headers(by: str | None, expected: int | None = None) -> dict[bytes, by
 
 
 def build_filter(
-    types: list[KnowledgeType] | None,
+    types: list[str] | None,
     tags: list[str] | None,
     all_tags: list[str] | None,
     sources: list[str] | None,

@@ -86,7 +86,7 @@ async def build_context(  # noqa: PLR0913 (one parameter for each option)
     sources: Sources = None,
     at: At = None,
     inherit: Inherit = True,
-    use: Use = "test_generation",
+    use: Use = "chat",
     tokenizer: Tokenizer = None,
     candidates: Candidates = 50,
     threshold: ThresholdOption = None,

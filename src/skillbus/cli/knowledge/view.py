@@ -66,7 +66,7 @@ def render_items(found: Sequence[KnowledgeSummary], total: int, width: int) -> R
     items = []
     for it in found:
         status = "" if it.status is KnowledgeStatus.ACTIVE else f" ({it.status.value})"
-        items.append((it.id, f"{it.type.value}{status}", it.scope, it.title))
+        items.append((it.id, f"{it.type}{status}", it.scope, it.title))
     table = build_item_table(items, "version", [str(it.version) for it in found], width)
     return Group(table, tables.format_count(len(found), total, "items"))
 
@@ -79,7 +79,7 @@ def render_knowledge_hits(
     behind = [Text(_format_behind(found.index_behind))] if found.index_behind else []
     if not found.results:
         return Group(Text("Nothing fits. `--threshold 0` shows the nearest items."), *behind, *facts)
-    items = [(hit.item.id, hit.item.type.value, hit.item.scope, hit.item.title) for hit in found.results]
+    items = [(hit.item.id, hit.item.type, hit.item.scope, hit.item.title) for hit in found.results]
     table = build_item_table(items, "score", [f"{hit.score:.2f}" for hit in found.results], width)
     if explain and on_lines:
         rows = [
@@ -98,7 +98,7 @@ def render_knowledge_hits(
 
 def render_short_hits(found: KnowledgeFound) -> RenderableType:
     """Render the hits without ids."""
-    rows = [(hit.item.type.value, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title) for hit in found.results]
+    rows = [(hit.item.type, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title) for hit in found.results]
     table = tables.build_table(("type", "score", "scope", "title"), rows, numbers=("score",), whole=("type",))
     return Group(table, tables.format_search(len(rows), found.model, found.took_ms, found.degraded))
 
@@ -111,7 +111,8 @@ def format_context(built: ContextBuilt) -> str:
     alike = f"; {omitted.alike} repeat another item" if omitted.alike else ""
     degraded = f"; degraded: {built.degraded} only" if built.degraded else ""
     behind = f"; {_format_behind(built.index_behind)}" if built.index_behind else ""
-    return clean_line(f"{summary}{over}{alike}{degraded}{behind}")
+    needs = f"; the first item needs {built.first_item_tokens} tokens to be whole" if built.first_item_tokens else ""
+    return clean_line(f"{summary}{over}{needs}{alike}{degraded}{behind}")
 
 
 def render_item(found: KnowledgeItem) -> RenderableType:

@@ -9,13 +9,13 @@ import typer
 from skillbus.cli.client.http_api import IMPORT_S, KNOWLEDGE, join_path
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import decode_text, read_input
-from skillbus.cli.knowledge.options import By, Expect, Id, Reason, build_headers
+from skillbus.cli.knowledge.options import By, Expect, Id, Reason, build_headers, complete_type
 from skillbus.cli.knowledge.view import format_written
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
 from skillbus.contracts.learner.items import CreateKnowledge, KnowledgeChanges, KnowledgeWritten
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, NOTE, KnowledgeItem
 
 if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection
@@ -34,7 +34,14 @@ File = Annotated[
     str | None,
     typer.Argument(metavar="FILE", help="Markdown with front matter; - for stdin.", show_default=False),
 ]
-Type = Annotated[KnowledgeType | None, typer.Option("--type", help="Type of the item.")]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        help=f"Type of the item: {', '.join(KNOWN_TYPES)}, or a name of your own. Default: {NOTE}.",
+        autocompletion=complete_type,
+    ),
+]
 Title = Annotated[str | None, typer.Option("--title", help="Title, one line.")]
 Content = Annotated[str | None, typer.Option("--content", metavar="MARKDOWN", help="Content.")]
 ContentFrom = Annotated[
@@ -57,7 +64,7 @@ ExternalId = Annotated[
 Pending = Annotated[bool, typer.Option("--pending", help="Searches find it only after a review.")]
 Clear = Annotated[list[ClearableField] | None, typer.Option("--clear", help="Clear this field. Repeatable.")]
 
-_NEEDED: Final = "give --type, --title and --content (or --content-from), or a Markdown file"
+_NEEDED: Final = "give --title and --content (or --content-from), or a Markdown file"
 
 
 @remote_command("skillbus knowledge add --type business_rule --title 'Order limits' --content 'At most 20 items.'")
@@ -95,7 +102,7 @@ async def add_item(  # noqa: PLR0913 (one parameter for each option)
             raise typer.BadParameter("write these fields into the file", param_hint="FILE")
         written = await _add_file(session, by, file, source, reason, pending=pending)
     else:
-        if any(fields[name] is None for name in ("type", "title", "content")):
+        if any(fields[name] is None for name in ("title", "content")):
             raise typer.BadParameter(_NEEDED, param_hint="FILE")
         fields |= {"source": source, "reason": reason, "status": "pending" if pending else None}
         item = build_request(CreateKnowledge, fields)
@@ -194,7 +201,7 @@ async def upload_knowledge(
 
 
 def _collect_texts(
-    kind: KnowledgeType | None, title: str | None, content: str | None, scope: str | None, tags: list[str] | None
+    kind: str | None, title: str | None, content: str | None, scope: str | None, tags: list[str] | None
 ) -> dict[str, object]:
     kept_tags = None if tags is None else [tag for tag in tags if tag]
     return {"type": kind, "title": title, "content": content, "scope": scope, "tags": kept_tags}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.index import KnowledgeItemDigest
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key, hash_content
 from skillbus.indexer.domain.knowledge import KnowledgeEntries, KnowledgeEntry, KnowledgeFollower, KnowledgeReconciler
@@ -20,7 +20,7 @@ def item(item_id: str, version: int = 1, status: KnowledgeStatus = ACTIVE) -> Kn
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return KnowledgeItem(
         id=item_id,
-        type=KnowledgeType.BUSINESS_RULE,
+        type="business_rule",
         title=item_id,
         content=f"Version {version}.",
         status=status,

@@ -14,7 +14,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeItem,
     KnowledgeSource,
     KnowledgeStatus,
-    KnowledgeType,
+    KnowledgeTypes,
     ReasonText,
 )
 from skillbus.contracts.message import Message, ProjectMessage
@@ -77,7 +77,7 @@ class ExportKnowledge(ProjectMessage):
     limit: int = Field(default=100, ge=1, le=200)
     after: KnowledgeId | None = None
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
-    types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    types: KnowledgeTypes = ()
 
 
 class KnowledgeExported(Message):

@@ -17,7 +17,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeItem,
     KnowledgeRef,
     KnowledgeSource,
-    KnowledgeType,
+    KnowledgeTypes,
     Tags,
 )
 from skillbus.contracts.message import Message, Project, ProjectMessage
@@ -78,7 +78,7 @@ class KnowledgeFilter(ProjectMessage):
 
     inherit: bool = True
     """True finds items of the project's parents too."""
-    types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    types: KnowledgeTypes = ()
     tags: Tags = ()
     all_tags: Tags = ()
     sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()

@@ -21,6 +21,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeStatus,
     KnowledgeTitle,
     KnowledgeType,
+    KnowledgeTypes,
     Priority,
     ReasonText,
     Tags,
@@ -115,7 +116,7 @@ class ListKnowledge(ProjectMessage):
 
     limit: int = Field(default=50, ge=1, le=200)
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    types: KnowledgeTypes = ()
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
     tags: Tags = ()
     all_tags: Tags = ()

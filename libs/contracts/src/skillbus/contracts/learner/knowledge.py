@@ -19,15 +19,12 @@ CONTENT_CHARACTERS: Final = 32_000
 MAX_TAGS: Final = 50
 MAX_IDS: Final = 256
 """Most items in one request."""
-
-
-class KnowledgeType(StrEnum):
-    """Type of knowledge. Source: knowledge-base.md § 知识条目管理."""
-
-    PROJECT_CONFIG = "project_config"
-    BUSINESS_RULE = "business_rule"
-    MODULE_CONTEXT = "module_context"
-    TEST_EXPERIENCE = "test_experience"
+MAX_TYPES: Final = 16
+"""Most types in one filter."""
+NOTE: Final = "note"
+TEST_EXPERIENCE: Final = "test_experience"
+KNOWN_TYPES: Final = (NOTE, "faq", "project_config", "business_rule", "module_context", TEST_EXPERIENCE)
+"""Types that skillbus names itself. The last four are those of knowledge-base.md § 知识条目管理."""
 
 
 class KnowledgeStatus(StrEnum):
@@ -73,6 +70,12 @@ NotBlank = AfterValidator(_not_blank)
 Instant = Annotated[
     datetime, AfterValidator(_in_utc), Field(description="Time in RFC 3339. Without a zone it means UTC.")
 ]
+KnowledgeType = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$"),
+    Field(description=f"Type of knowledge: {', '.join(KNOWN_TYPES)}, or a name of your own.", examples=[NOTE]),
+]
+KnowledgeTypes = Annotated[tuple[KnowledgeType, ...], Field(max_length=MAX_TYPES)]
 KnowledgeTitle = Annotated[
     str, StringConstraints(max_length=TITLE_CHARACTERS, strip_whitespace=True), WITHOUT_NUL, NotBlank
 ]
@@ -109,7 +112,7 @@ IMPORTED: Final = "import"
 class KnowledgeDraft(Message):
     """Content of a knowledge item, as people, imports and learning write it."""
 
-    type: KnowledgeType
+    type: KnowledgeType = NOTE
     title: KnowledgeTitle
     content: KnowledgeContent
     """Markdown, stored unchanged. Programs that display it must sanitize it."""

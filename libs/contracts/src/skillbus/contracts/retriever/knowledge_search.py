@@ -120,7 +120,7 @@ class BuildContext(KnowledgeFilter):
     """Most items that are considered."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
     """Lowest score of an item. Absent means the threshold of a search."""
-    use: Literal["test_generation", "chat"] = "test_generation"
+    use: Literal["test_generation", "chat"] = "chat"
     """Built-in template of the text."""
     scene: Scene | None = None
     """Purpose of the context, for the statistics. Absent means the value of `use`."""
@@ -170,6 +170,9 @@ class ContextBuilt(KnowledgeReply):
     items: tuple[ContextItem, ...]
     """Items in the order of the text: by priority, then in the order of a search."""
     omitted: OmittedItems
+    first_item_tokens: int | None = None
+    """Budget that the most important item needs to be whole. Only if it is cut or left out. Of an item that is longer
+    than eight characters for each token of the budget, and than 4,000 characters, at least this much."""
 
 
 SEARCH_KNOWLEDGE: Final = Endpoint(

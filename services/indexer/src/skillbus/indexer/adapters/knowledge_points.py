@@ -68,7 +68,7 @@ def _build_payload(entry: KnowledgeEntry, fingerprint: str) -> dict[str, JsonVal
         "project": item.project,
         "item_id": item.id,
         "version": item.version,
-        "type": item.type.value,
+        "type": item.type,
         "tags": list(item.tags),
         "source": item.source,
         "scope_fixed": get_scope_key(item.scope),

@@ -14,7 +14,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeId,
     KnowledgeSource,
     KnowledgeStatus,
-    KnowledgeType,
+    KnowledgeTypes,
     ReasonText,
     Tags,
     VersionNumber,
@@ -92,7 +92,7 @@ class KnowledgePageQuery(ProjectMessage):
     """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     """`next` of the previous page."""
-    type: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    type: KnowledgeTypes = ()
     """List only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
     """List only these statuses."""
@@ -118,7 +118,7 @@ class KnowledgePageQuery(ProjectMessage):
 class KnowledgeExportQuery(ProjectMessage):
     """Query for items to export. Repeat a parameter to give several values."""
 
-    type: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    type: KnowledgeTypes = ()
     """Export only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
     """Export only these statuses."""

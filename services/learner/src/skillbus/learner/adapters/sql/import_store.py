@@ -63,7 +63,7 @@ class SqlImports:
         if wanted.statuses:
             page = page.where(_columns.status.in_([status.value for status in wanted.statuses]))
         if wanted.types:
-            page = page.where(_columns.type.in_([kind.value for kind in wanted.types]))
+            page = page.where(_columns.type.in_(wanted.types))
         if wanted.after is not None:
             page = page.where(_columns.id > wanted.after)
         else:

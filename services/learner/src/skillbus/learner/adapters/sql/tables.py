@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.sql.schema import Instant, Schema
 
 _SEQUENCE: Final = BigInteger().with_variant(Integer, "sqlite")
@@ -211,7 +211,6 @@ SCHEMA: Final = Schema(
 
 
 _FIELDS: Final = tuple(KnowledgeItem.model_fields)
-_TYPES: Final[Mapping[object, KnowledgeType]] = {kind.value: kind for kind in KnowledgeType}
 _STATUSES: Final[Mapping[object, KnowledgeStatus]] = {status.value: status for status in KnowledgeStatus}
 _NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(_FIELDS)
 _BLANK: Final = KnowledgeItem.model_construct(**_NOTHING)
@@ -224,7 +223,6 @@ ITEM_COLUMNS: Final = tuple(KNOWLEDGE.c[name] for name in _FIELDS)
 def parse_item(row: Sequence[object]) -> KnowledgeItem:
     """Return the item of a row that begins with `ITEM_COLUMNS`."""
     values: dict[str, Any] = dict(zip(_FIELDS, row, strict=False))
-    values["type"] = _TYPES[values["type"]]
     values["status"] = _STATUSES[values["status"]]
     values["tags"] = tuple(values["tags"])
     return _BLANK.model_copy(update=values)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
-from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeStatus
 from skillbus.contracts.learner.usage import GetKnowledgeStats, ItemUsage, KnowledgeStats, UnansweredQuery
 from skillbus.learner.adapters.sql.finder_record import UNINDEXED
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
@@ -119,7 +119,8 @@ def load_stats(connection: Connection, asked: GetKnowledgeStats, stale_before: d
         project=project,
         total=sum(counts.values()),
         by_status={status: sum(n for (s, _), n in counts.items() if s == status.value) for status in KnowledgeStatus},
-        by_type={kind: counts.get((KnowledgeStatus.ACTIVE.value, kind.value), 0) for kind in KnowledgeType},
+        by_type=dict.fromkeys(KNOWN_TYPES, 0)
+        | {kind: count for (status, kind), count in sorted(counts.items()) if status == KnowledgeStatus.ACTIVE.value},
         unindexed=_count_items(connection, and_(_columns.project == project, UNINDEXED)),
         searches=requests.get(False, 0),
         contexts=requests.get(True, 0),

@@ -30,6 +30,8 @@ _TOP_K: Final = 100
 """The contract's limit of `top_k`. `at_most` asks for more."""
 _CHARACTERS_A_TOKEN: Final = 8
 """No more than this many characters of a content per token of the budget are fetched: more would never fit."""
+_LEAST_CHARACTERS: Final = 4_000
+"""Characters that are fetched for a small budget too, to say what the first item needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class WrittenContext:
     text: str
     tokens: int
     packed: PackedItems
+    first_item_tokens: int | None = None
+    """Budget that the first item needs to be whole. None if it is whole."""
 
 
 class ContextBuilder:
@@ -70,6 +74,7 @@ class ContextBuilder:
             counted_by=counter.name,
             items=written.packed.items,
             omitted=written.packed.omitted,
+            first_item_tokens=written.first_item_tokens,
             index_behind=found.index_behind,
             request_id=uuid4().hex,
             degraded="lexical" if found.degraded else None,
@@ -90,14 +95,17 @@ class ContextBuilder:
 
 
 def write_context(request: BuildContext, hits: Sequence[KnowledgeHit], counter: TokenCounter) -> WrittenContext:
-    """Write as many of the hits as fit; an empty text if none does.
+    """Write as many of the hits as fit; an empty text if not even the beginning of the first one does.
 
     Tokens merge where texts meet, so the whole text is counted, and the last items are dropped while it is over budget.
     """
     ordered = order_hits(hits)
     nothing = PackedItems(ids=tuple(hit.item.id for hit in ordered))
     frame = counter.count(render_context(request.use, (), len(ordered)))
-    packed = ContextPacker(counter, request.scope, request.budget_tokens - frame).pack_hits(ordered)
+    packer = ContextPacker(counter, request.scope, request.budget_tokens - frame)
+    packed = packer.pack_hits(ordered)
+    if ordered and not packed.items:
+        packed = packer.pack_beginning(ordered)
     written: dict[int, WrittenContext] = {0: WrittenContext("", 0, nothing)}
 
     def fits(count: int) -> bool:
@@ -112,7 +120,10 @@ def write_context(request: BuildContext, hits: Sequence[KnowledgeHit], counter: 
         written[count] = WrittenContext(text, tokens, some)
         return True
 
-    return written[find_largest_fit(len(packed.items), fits)]
+    best = written[find_largest_fit(len(packed.items), fits)]
+    if ordered and not any(item.id == ordered[0].item.id and not item.cut for item in best.packed.items):
+        best = replace(best, first_item_tokens=frame + packer.count_item(ordered[0]).tokens)
+    return best
 
 
 def _make_search(request: BuildContext) -> SearchKnowledge:
@@ -128,6 +139,6 @@ def _make_search(request: BuildContext) -> SearchKnowledge:
         query=request.query,
         top_k=min(request.candidates, _TOP_K),
         threshold=request.threshold,
-        content_characters=min(CONTENT_CHARACTERS, _CHARACTERS_A_TOKEN * request.budget_tokens),
+        content_characters=min(CONTENT_CHARACTERS, max(_LEAST_CHARACTERS, _CHARACTERS_A_TOKEN * request.budget_tokens)),
         record_use=False,
     )

@@ -18,8 +18,6 @@ _ITEM_BYTES: Final = 2_000
 """Upper bound of an item's JSON in a reply without its content: title, scope, field names, numbers."""
 _MISSES: Final = 8
 """After this many items that did not fit, only items that are likely to fit are still counted."""
-_USUAL_BYTES: Final = 6.4
-"""Bytes of a token at most; used until a text was counted."""
 _MARK_BYTES: Final = 90
 """Bytes of an item's mark, type and scope, about."""
 _NAMED: Final = 100
@@ -79,20 +77,22 @@ class _BytesPerToken:
     English and Chinese have about the same ratio.
     """
 
-    most: float = _USUAL_BYTES
+    most: float = 0.0
     bytes: int = 0
     tokens: int = 0
     misses: int = 0
 
     def record(self, size: int, tokens: int) -> None:
         """Note that `size` bytes had `tokens` tokens."""
-        self.most = max(self.most if self.tokens else 0.0, size / tokens)
+        self.most = max(self.most, size / tokens)
         self.bytes += size
         self.tokens += tokens
 
     def may_fit(self, size: int, room: int) -> bool:
-        """Return whether counting a text of `size` bytes is worthwhile for `room` tokens."""
-        if self.misses < _MISSES or not self.tokens:
+        """Return whether counting a text of `size` bytes is worthwhile for `room` tokens. The first one always is."""
+        if not self.tokens:
+            return True
+        if self.misses < _MISSES:
             return size <= 1.25 * self.most * room
         return size <= 0.9 * self.bytes / self.tokens * room
 
@@ -133,13 +133,25 @@ class ContextPacker:
             self._bytes -= size
         return PackedItems(tuple(items), alike, tuple(hit.item.id for hit in hits))
 
+    def pack_beginning(self, hits: Sequence[KnowledgeHit]) -> PackedItems:
+        """Take as much of the first hit as fits, cut at any character. There are hits, and none of them fits."""
+        content = hits[0].item.content
+        tried = {0: self.count_item(hits[0], "")}
+
+        def fits(characters: int) -> bool:
+            tried[characters] = self.count_item(hits[0], content[:characters].rstrip())
+            return tried[characters].tokens <= self.tokens
+
+        item = tried[find_largest_fit(len(content), fits)]
+        return PackedItems((item,) if item.content else (), 0, tuple(hit.item.id for hit in hits))
+
     def _fit(self, hit: KnowledgeHit) -> ContextItem | None:
         """Return the hit, whole or cut; None if too little of it fits."""
         ratio = self._ratio
         bare = len(hit.item.title.encode()) + _MARK_BYTES
         size = bare + len(hit.item.content.encode())
         if not hit.content_cut and ratio.may_fit(size, self.tokens):
-            whole = self._count_item(hit, hit.item.content)
+            whole = self.count_item(hit)
             ratio.record(size, whole.tokens)
             if whole.tokens <= self.tokens:
                 return whole
@@ -151,7 +163,7 @@ class ContextPacker:
 
     def _cut(self, hit: KnowledgeHit) -> ContextItem | None:
         """Return the hit with as many whole sentences as fit; None if these are too few."""
-        bare = self._count_item(hit, "").tokens
+        bare = self.count_item(hit, "").tokens
         room = self.tokens - bare
         if room < MIN_CUT_TOKENS:
             return None
@@ -169,13 +181,16 @@ class ContextPacker:
         tried = dict[int, ContextItem]()
 
         def fits(count: int) -> bool:
-            tried[count] = self._count_item(hit, content[: cuts[count - 1]].rstrip())
+            tried[count] = self.count_item(hit, content[: cuts[count - 1]].rstrip())
             return tried[count].tokens <= self.tokens
 
         item = tried.get(find_largest_fit(len(cuts), fits))
         return item if item is not None and item.tokens - bare >= MIN_CUT_TOKENS else None
 
-    def _count_item(self, hit: KnowledgeHit, content: str) -> ContextItem:
+    def count_item(self, hit: KnowledgeHit, content: str | None = None) -> ContextItem:
+        """Return the hit with its whole content or this beginning of it."""
+        whole = hit.item.content
+        content = whole if content is None else content
         item = ContextItem(
             id=hit.item.id,
             version=hit.item.version,
@@ -185,7 +200,7 @@ class ContextPacker:
             title=hit.item.title,
             scope=hit.item.scope,
             content=content,
-            cut=hit.content_cut or len(content) < len(hit.item.content.rstrip()),
+            cut=hit.content_cut or len(content) < len(whole.rstrip()),
             score=hit.score,
             priority=hit.item.priority,
             tokens=0,

@@ -13,7 +13,7 @@ from typing import Final
 
 from skillbus.common.characters import HAN_CHARACTER
 from skillbus.contracts.learner.index import FoundItem
-from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, KnowledgeType
+from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, TEST_EXPERIENCE
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, get_fixed_part
 
@@ -56,7 +56,7 @@ class KnowledgeWeights:
         votes = found.helpful + found.unhelpful
         helpful = (found.helpful - found.unhelpful) / (votes + self.votes)  # twice the Beta mean less one
         days = max(0.0, (now - item.updated_at).total_seconds()) / _DAY_S
-        ages = item.type is KnowledgeType.TEST_EXPERIENCE
+        ages = item.type == TEST_EXPERIENCE
         return ScoreFactors(
             scope=self._weigh_scope(near, item.scope),
             tag=self.tag if names_tag(request.query, item.tags) else 0.0,

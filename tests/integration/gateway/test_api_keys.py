@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord
 from skillbus.contracts.resources import API_KEYS
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.gateway.adapters import kv_api_keys
 from skillbus.gateway.adapters.kv_api_keys import KvApiKeys, open_api_keys
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.wiring import Gateway, open_gateway
@@ -82,6 +83,7 @@ async def test_a_key_works_in_every_replica_until_it_is_revoked_in_one(
     assert await eventually(lambda: status(http, made), lambda code: code == 401) == 401
     again = await http.delete(f"/api/keys/{made['id']}")
     assert again.json() == revoked.json()
+    assert again.json()["made_keys"] == []
 
 
 async def test_a_key_outlives_the_gateway_and_its_text_is_nowhere_on_the_bus(
@@ -140,6 +142,58 @@ async def test_a_key_whose_record_an_operator_deletes_is_refused(
     made = await create(http)
     await KvRecords(bus, API_KEYS, ApiKeyRecord).purge(f"key.{made['id']}")
     assert await eventually(lambda: status(http, made), lambda code: code == 401) == 401
+
+
+async def test_after_a_reconnection_a_key_lets_nobody_in_before_all_keys_were_read_again(
+    bus_settings: BusSettings, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await create(http)
+
+    async def hear_nothing(_: KvApiKeys, __: Msg) -> None: ...
+
+    monkeypatch.setattr(KvApiKeys, "on_write", hear_nothing)
+    async with (
+        open_bus(bus_settings, "deaf", CollectorRegistry()) as bus,
+        open_gateway(bus, make_settings()) as deaf,
+        httpx.AsyncClient(base_url=deaf.url, headers=bearer(made), trust_env=False) as client,
+    ):
+        assert (await http.delete(f"/api/keys/{made['id']}")).status_code == 200
+        assert (await client.get("/metrics")).status_code == 200
+        bus.client.stats["reconnects"] += 1
+
+        async def knock() -> int:
+            code = (await client.get("/metrics")).status_code
+            assert code != 200
+            return code
+
+        assert await eventually(knock, lambda code: code == 401) == 401
+
+
+async def test_a_key_that_ended_long_ago_is_removed_with_those_that_it_made(
+    bus: Bus, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ended = await create(http), await create(http)
+    now = datetime.now(UTC)
+    records = KvRecords(bus, API_KEYS, ApiKeyRecord)
+    (stored,) = [it async for key, it in records.iterate() if key == f"key.{ended['id']}"]
+
+    async def store(key_id: str, created_by: str, revoked_days_ago: int | None) -> None:
+        revoked_at = None if revoked_days_ago is None else now - timedelta(days=revoked_days_ago)
+        changes = {"id": key_id, "created_by": created_by, "revoked_at": revoked_at}
+        await records.save(f"key.{key_id}", stored.record.model_copy(update=changes), 0)
+
+    # All three are older than the two that HTTP made. Those that were made last are removed first.
+    await store("0000000031", "owner", 31)
+    await store("madebyit31", "0000000031", None)
+    await store("0000000029", "owner", 29)
+    monkeypatch.setattr(kv_api_keys, "_RELOAD_S", 0.01)
+    async with open_api_keys(bus, KeyRing()):
+
+        async def list_ids() -> set[str]:
+            return {key.removeprefix("key.") async for key, _ in records.iterate("key.*")}
+
+        left = await eventually(list_ids, lambda ids: "0000000031" not in ids)
+    assert left == {made["id"], ended["id"], "0000000029"}
 
 
 async def test_a_damaged_record_hides_no_other_key(

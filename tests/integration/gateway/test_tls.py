@@ -10,8 +10,10 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.common.http_server import TlsFiles
 from skillbus.common.runner import StartError
+from skillbus.gateway import wiring
 from skillbus.gateway.domain.access.startup import TlsFilesInvalidError
-from skillbus.gateway.wiring import open_gateway
+from skillbus.gateway.settings import GatewaySettings
+from skillbus.gateway.wiring import load_tls_files, open_gateway
 
 from .conftest import OWNER, make_settings
 
@@ -34,7 +36,16 @@ def settings_of(files: TlsFiles) -> dict[str, object]:
     return {"tls_certificate": files.certificate, "tls_private_key": files.private_key}
 
 
-async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(bus: Bus, files: TlsFiles) -> None:
+async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(
+    bus: Bus, files: TlsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = list[object]()
+
+    def count_load(settings: GatewaySettings) -> TlsFiles | None:
+        loaded.append(settings)
+        return load_tls_files(settings)
+
+    monkeypatch.setattr(wiring, "load_tls_files", count_load)
     trusted = ssl.create_default_context(cafile=str(files.certificate))
     async with open_gateway(bus, make_settings(host="0.0.0.0", **settings_of(files))) as gateway:
         assert gateway.url.startswith("https://0.0.0.0:")
@@ -43,6 +54,7 @@ async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(
             assert (await client.get(f"{url}/api/keys")).json() == {"keys": []}
             with pytest.raises(httpx.TransportError):
                 await client.get(f"{url.replace('https', 'http')}/api/keys")
+    assert len(loaded) == 1
 
 
 @pytest.mark.parametrize("broken", ["certificate", "private_key", "both"])

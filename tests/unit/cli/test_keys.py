@@ -44,7 +44,8 @@ class KeyServer:
             return problem(ErrorCode.NOT_FOUND, "There is no key 'unknown'.")
         if request.method == "GET":
             return httpx.Response(200, json={"keys": [KEY]})
-        return httpx.Response(200, json=KEY if request.method == "DELETE" else {**KEY, "key": TEXT})
+        more = {"made_keys": ["0000000001"]} if request.method == "DELETE" else {"key": TEXT}
+        return httpx.Response(200, json={**KEY, **more})
 
     @property
     def externals(self) -> Externals:
@@ -89,6 +90,7 @@ def test_keys_are_revoked_one_by_one_after_a_question(skillbus: CommandLine) -> 
     result = skillbus("keys", "revoke", "unknown", "7k2m9qx4vt", "--yes", externals=server.externals)
     assert result.exit_code == 1
     assert "7k2m9qx4vt: revoked" in result.stdout
+    assert "7k2m9qx4vt made other keys, which have ended with it: 0000000001" in result.stderr
     assert [(it.method, it.url.path) for it in server.requests][-1] == ("DELETE", "/api/keys/7k2m9qx4vt")
 
 

@@ -237,7 +237,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     def note_use(key_id: str) -> None:
         _CURRENT.get().used_keys.append(key_id)
 
-    authenticator = Authenticator(hash_owner_key(key), ring, note_use)
+    authenticator = Authenticator(hash_owner_key(key), ring, note_use=note_use)
     return build_app(router, TAGS, settings, authenticator, HttpMetrics(registry))
 
 

@@ -128,6 +128,15 @@ async def test_a_host_whose_lookup_fails_stops_the_start_in_one_line_that_names_
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", ["http_beyond_loopback"]), ("127.0.0.1", [])])
+async def test_http_beyond_loopback_is_served_with_a_warning(host: str, warned: list[str]) -> None:
+    settings = GatewaySettings(host=host, port=0, owner_key=SecretStr(KEY), tls_in_front=True)
+    with capture_logs() as logs:
+        await check_start(settings)
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == warned
+    assert KEY not in str(logs)
+
+
 def test_loopback_is_served_without_a_key_only_if_someone_says_so() -> None:
     check_address("localhost", ["127.0.0.1", "::1"], has_key=False, without_key=True)
     check_address("localhost", ["127.0.0.1", "::1"], has_key=True)
@@ -245,6 +254,69 @@ async def test_a_key_ends_with_the_key_that_made_it_at_the_latest() -> None:
     assert ends[3] < end
     assert (await make(world.add_key(Role.ADMIN, "mine")))["expires_at"] is None
     assert (await make(None))["expires_at"] is None
+
+
+async def test_a_key_stops_with_the_key_that_made_it_and_so_do_those_that_it_made() -> None:
+    world = World(key=KEY)
+    body = {"label": "x", "role": "admin", "projects": ["mine"]}
+
+    async def make(maker: str | None) -> dict[str, str]:
+        async with world.client(maker) as client:
+            made: dict[str, str] = (await client.post("/api/keys", json=body)).json()
+        return made
+
+    top, beside = await make(None), await make(None)
+    middle = await make(top["key"])
+    last = await make(middle["key"])
+
+    async def knock() -> dict[str, tuple[int, str]]:
+        answers = {}
+        for made in (top, middle, last, beside):
+            async with world.client(made["key"]) as client:
+                answer = await client.get("/metrics")
+            answers[made["id"]] = (answer.status_code, answer.text)
+        return answers
+
+    assert {status for status, _ in (await knock()).values()} == {200}
+    async with world.client() as owner:
+        revoked = (await owner.delete(f"/api/keys/{middle['id']}")).json()
+        answers = await knock()
+        listed = {key["id"]: key["revoked_at"] for key in (await owner.get("/api/keys")).json()["keys"]}
+    assert revoked["made_keys"] == [last["id"]]
+    assert {key_id: status for key_id, (status, _) in answers.items()} == {
+        top["id"]: 200,
+        middle["id"]: 401,
+        last["id"]: 401,
+        beside["id"]: 200,
+    }
+    assert "ended with the key that made it" in answers[last["id"]][1]
+    assert listed[last["id"]] == listed[middle["id"]] == revoked["revoked_at"]
+    assert listed[top["id"]] is None
+
+
+def add_made_key(world: World, created_by: str) -> str:
+    """Store a key as if another one had made it, and return its text."""
+    text = world.add_key(Role.READER, "mine")
+    key_id = text.split("_")[1]
+    record = world.key_store.records[key_id].model_copy(update={"created_by": created_by})
+    world.key_store.records[key_id] = record
+    world.key_ring.drop_record(key_id)
+    world.key_ring.put_record(record)
+    return text
+
+
+async def test_a_key_whose_maker_has_expired_is_unknown_or_is_itself_is_refused() -> None:
+    world = World(key=KEY)
+    expired = world.add_key(Role.ADMIN, "*", expires_at=datetime.now(UTC) - timedelta(seconds=1)).split("_")[1]
+    for maker in (expired, "0" * 10):
+        text = add_made_key(world, maker)
+        async with world.client(text) as client:
+            assert (await client.get("/metrics")).status_code == 401
+    loop = add_made_key(world, "1" * 10)
+    key_id = loop.split("_")[1]
+    world.key_ring.put_record(world.key_store.records[key_id].model_copy(update={"created_by": key_id}))
+    async with world.client(loop) as client:
+        assert (await client.get("/metrics")).status_code == 401
 
 
 async def test_a_websocket_is_closed_before_anything_hears_of_it() -> None:

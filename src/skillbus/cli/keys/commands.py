@@ -13,7 +13,7 @@ from skillbus.cli import tables
 from skillbus.cli.client.http_api import KEYS, join_path
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, YesOption, remote_command
-from skillbus.contracts.gateway.api_keys import ApiKey, ApiKeyCreated, ApiKeysListed, CreateApiKey, Role
+from skillbus.contracts.gateway.api_keys import ApiKey, ApiKeyCreated, ApiKeyRevoked, ApiKeysListed, CreateApiKey, Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 
 LabelOption = Annotated[str, typer.Option("--label", help="Name of the person or program that uses the key.")]
@@ -50,7 +50,7 @@ async def create_key(
 ) -> None:
     """Make an API key and show its text, which is never shown again.
 
-    Nobody makes a key with a role or a project that their own key lacks.
+    Nobody makes a key with a role or a project that their own key lacks, and it ends with their own key at the latest.
     """
     fields = {
         "label": label,
@@ -72,12 +72,15 @@ async def list_keys(session: Session) -> None:
 
 @remote_command("skillbus keys revoke 7k2m9qx4vt --yes", has_project=False)
 async def revoke_keys(session: Session, ids: KeyIds, yes: YesOption = False) -> None:
-    """Revoke keys. They are refused at once and stay in the list."""
+    """Revoke keys, and so the keys that they made. They are refused at once and stay in the list for 30 days."""
     if not yes:
         session.confirm(f"Revoke {', '.join(ids)}?")
 
     async def revoke_one(key_id: str) -> None:
-        await session.connection.request(ApiKey, "DELETE", join_path(KEYS, key_id))
+        revoked = await session.connection.request(ApiKeyRevoked, "DELETE", join_path(KEYS, key_id))
+        if revoked.made_keys:
+            made = ", ".join(revoked.made_keys)
+            session.output.print_note(f"{revoked.id} made other keys, which have ended with it: {made}")
 
     await session.apply_each(ids, revoke_one, "id", "revoked")
 

@@ -5,9 +5,11 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
+import structlog
 from starlette.types import ASGIApp
 
 from skillbus.common.bus.connection import Bus
@@ -44,6 +46,13 @@ from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
 
+_TLS_IN_FRONT: Final = (
+    "SKILLBUS_GATEWAY_TLS_IN_FRONT is set. Let nothing but the TLS proxy reach this address: "
+    "whoever can listen on the way to it reads the keys"
+)
+
+log = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
@@ -58,31 +67,47 @@ class Gateway:
         return await self.readiness.check_health()
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedStart:
+    """What the checks before the start have read."""
+
+    owner_digest: bytes | None = field(repr=False)
+    """SHA-256 of the owner's key; None without one."""
+    tls: TlsFiles | None
+    """Files for HTTPS; None if HTTP is served."""
+
+
 @asynccontextmanager
-async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Gateway]:
+async def open_gateway(
+    bus: Bus, settings: GatewaySettings, checked: CheckedStart | None = None
+) -> AsyncGenerator[Gateway]:
     """Serve HTTP while the context is open. When it closes, the current requests are finished.
+
+    `checked` is the result of `check_start` if the caller has called it before.
 
     Raises:
         StartError: The address is in use, or strangers could use it or read keys there, or the key cannot be used.
             Its cause is the reason.
     """
-    owner_digest = await check_start(settings)
+    if checked is None:
+        checked = await check_start(settings)
     ring = KeyRing()
     readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
     try:
         async with open_api_keys(bus, ring) as keys:
-            authenticator = Authenticator(owner_digest, ring, keys.note_use)
+            authenticator = Authenticator(checked.owner_digest, ring, keys.check_connection, keys.note_use)
             app = await _build_app(bus, settings, authenticator, keys, readiness)
             # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
-            serving = serve_http(app, settings.host, settings.port, load_tls_files(settings))  # type: ignore[arg-type]
-            async with serving as url:
+            async with serve_http(app, settings.host, settings.port, checked.tls) as url:  # type: ignore[arg-type]
                 yield Gateway(url, readiness)
     except PortInUseError as error:
         raise StartError(str(error)) from error
 
 
-async def check_start(settings: GatewaySettings) -> bytes | None:
-    """Check the owner's key, the address and the port. Return the SHA-256 of the key, or None without one.
+async def check_start(settings: GatewaySettings) -> CheckedStart:
+    """Check the owner's key, the address, the files for TLS and the port.
+
+    HTTP beyond loopback, which the setting `tls_in_front` allows, is logged as a warning.
 
     Raises:
         StartError: Strangers could use the address or read keys there, the host or the key cannot be used, or the
@@ -90,17 +115,20 @@ async def check_start(settings: GatewaySettings) -> bytes | None:
     """
     try:
         owner_digest = hash_owner_key(await asyncio.to_thread(read_owner_key, settings))
-        check_address(
+        tls = await asyncio.to_thread(load_tls_files, settings)
+        is_local = check_address(
             settings.host,
             await find_addresses(settings.host),
             has_key=owner_digest is not None,
             without_key=settings.no_key,
-            has_tls=settings.tls_in_front or await asyncio.to_thread(load_tls_files, settings) is not None,
+            has_tls=settings.tls_in_front or tls is not None,
         )
         check_port(settings.host, settings.port)
     except (GatewayError, PortInUseError) as error:
         raise StartError(str(error)) from error
-    return owner_digest
+    if tls is None and not is_local:
+        log.warning("http_beyond_loopback", host=settings.host, reason=_TLS_IN_FRONT)
+    return CheckedStart(owner_digest, tls)
 
 
 async def find_addresses(host: str) -> tuple[str, ...]:

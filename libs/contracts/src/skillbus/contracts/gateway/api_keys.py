@@ -63,7 +63,7 @@ class ApiKey(Message):
     expires_at: datetime | None = None
     """Time from which the key is refused. Absent means that it does not expire."""
     revoked_at: datetime | None = None
-    """Time at which the key was revoked."""
+    """Time at which the key was revoked, or the key that made it."""
     last_used_at: datetime | None = None
     """Time of the last request with the key, to the minute. Absent means never."""
 
@@ -84,6 +84,13 @@ class ApiKeyCreated(ApiKey):
 
     key: str = Field(repr=False)
     """Text to send as `Authorization: Bearer <key>`. skillbus keeps only a hash of it."""
+
+
+class ApiKeyRevoked(ApiKey):
+    """Revoked API key."""
+
+    made_keys: tuple[ApiKeyId, ...]
+    """Keys that it made, and that those made. They have ended with it."""
 
 
 class ApiKeysListed(Message):

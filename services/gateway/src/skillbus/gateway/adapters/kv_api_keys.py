@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from nats.aio.msg import Msg
@@ -27,6 +27,8 @@ _TRIES: Final = 3
 _RELOAD_S: Final = 60.0
 """All keys are read again after this time, for writes that the subscription did not receive."""
 _RETRY_S: Final = 2.0
+KEPT_AFTER_END: Final = timedelta(days=30)
+"""Time for which a key that was revoked or has expired stays in the list."""
 _USE_EVERY_S: Final = 60.0
 """Shortest time between two writes of the last use of a key by one replica."""
 
@@ -35,9 +37,7 @@ class KvApiKeys:
     """Implements `KeyStore`, keeps a `KeyRing` current, and writes the last use of each key.
 
     A write to a key-value bucket is a publish that every replica hears: a revoked key is refused at once. A replica
-    without a connection hears no write. After its reconnection the next request with an API key starts the reading of
-    all keys, and at the latest a minute does: until they are read, a key that was revoked meanwhile still lets requests
-    in.
+    without a connection hears no write. After its reconnection no API key lets a request in until all were read again.
     """
 
     def __init__(self, bus: Bus, ring: KeyRing) -> None:
@@ -50,6 +50,7 @@ class KvApiKeys:
         self._noted: dict[str, float] = {}
         self._used: asyncio.Queue[str] = asyncio.Queue()
         self._failures = FailureLog()
+        self._is_closing = False
 
     async def list_records(self) -> tuple[ApiKeyRecord, ...]:
         return tuple([stored.record async for _, stored in self._keys.iterate(f"{_KEY}*")])
@@ -81,15 +82,16 @@ class KvApiKeys:
                 return revoked
 
     def note_use(self, key_id: str) -> None:
-        """Note that a key let a request in. Its record is written in the background.
-
-        The first one after a reconnection starts the reading of all keys.
-        """
+        """Note that a key let a request in. Its record is written in the background."""
         now = time.monotonic()
         if now - self._noted.get(key_id, -_USE_EVERY_S) >= _USE_EVERY_S:
             self._noted[key_id] = now
             self._used.put_nowait(key_id)
+
+    def check_connection(self) -> None:
+        """After a reconnection, mark the ring as not loaded and start the reading of all keys."""
         if self._client.stats["reconnects"] != self._reconnects:
+            self._ring.is_loaded = False
             self._reload.set()
 
     async def on_write(self, message: Msg) -> None:
@@ -111,16 +113,28 @@ class KvApiKeys:
 
     async def reload_ring(self, *, was_loaded: bool) -> None:
         """Read all keys again from time to time, and soon after a reconnection or a failure, until cancelled."""
-        while True:
+        while not self._is_closing:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RELOAD_S if was_loaded else _RETRY_S):
                     await self._reload.wait()
             self._reload.clear()
             was_loaded = await self.load_ring()
+            with self._failures.guard("remove_ended_keys"):
+                await self.remove_ended(datetime.now(UTC) - KEPT_AFTER_END)
+
+    async def remove_ended(self, before: datetime) -> None:
+        """Delete the records of keys that ended before a time. Makers come last, so that no line has a gap."""
+        for record in self._ring.list_ended(before):
+            await self._uses.purge(f"{_USE}{record.id}")
+            await self._keys.purge(f"{_KEY}{record.id}")
+
+    def close(self) -> None:
+        """End the loops. Cancellation is not enough: before Python 3.12 waits in nats-py can swallow one."""
+        self._is_closing = True
 
     async def write_uses(self) -> None:
         """Write the last use of each key that was noted, until cancelled."""
-        while True:
+        while not self._is_closing:
             key = f"{_USE}{await self._used.get()}"
             with self._failures.guard("write_key_use"), suppress(WriteConflictError):  # another replica has written it
                 stored = await self._uses.load(key)
@@ -140,6 +154,7 @@ async def open_api_keys(bus: Bus, ring: KeyRing) -> AsyncGenerator[KvApiKeys]:
         tasks.append(asyncio.create_task(keys.write_uses()))
         yield keys
     finally:
+        keys.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,7 +6,14 @@ from typing import Annotated, Final
 from fastapi import Path, Request, Response
 
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
-from skillbus.contracts.gateway.api_keys import ApiKey, ApiKeyCreated, ApiKeyId, ApiKeysListed, CreateApiKey, Role
+from skillbus.contracts.gateway.api_keys import (
+    ApiKeyCreated,
+    ApiKeyId,
+    ApiKeyRevoked,
+    ApiKeysListed,
+    CreateApiKey,
+    Role,
+)
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.service.documented_router import DocumentedRouter
@@ -31,7 +38,7 @@ class ApiKeyRoutes:
         """Make an API key. `key` is its text, which is shown only in this reply.
 
         An administrator of some projects makes keys for these projects only, and nobody gives a role above their own.
-        A key expires with the key that made it at the latest: see `expires_at`.
+        A key ends with the key that made it at the latest.
         """
         created = await self.registry.create_key(body, get_caller(request.scope))
         response.headers["Location"] = f"{_KEYS}/{created.id}"
@@ -43,8 +50,8 @@ class ApiKeyRoutes:
         response.headers["Cache-Control"] = "no-store"
         return await self.registry.list_keys(get_caller(request.scope))
 
-    async def revoke_api_key(self, key_id: KeyIdInPath, request: Request) -> ApiKey:
-        """Revoke a key. It is refused at once, and stays in the list."""
+    async def revoke_api_key(self, key_id: KeyIdInPath, request: Request) -> ApiKeyRevoked:
+        """Revoke a key and all keys that it made. They are refused at once, and stay in the list for 30 days."""
         return await self.registry.revoke_key(key_id, get_caller(request.scope))
 
 

@@ -43,6 +43,8 @@ class Authenticator:
     owner_digest: bytes | None = field(default=None, repr=False)
     """SHA-256 of the owner's key."""
     keys: KeyRing = field(default_factory=KeyRing, repr=False, compare=False)
+    check_keys: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """Called before a key is looked up. It marks `keys` as not loaded if changes of them may have been missed."""
     note_use: Callable[[str], None] = field(default=lambda _: None, repr=False, compare=False)
     """Called with the id of each API key that let a request in."""
 
@@ -75,15 +77,19 @@ class Authenticator:
     def _find_principal(self, text: KeyText | None) -> Principal:
         if text is None:
             raise _refuse("This is not a key of this server: send one in the header `Authorization: Bearer <key>`.")
+        self.check_keys()
         record = self.keys.find_record(text.id)
-        if record is None and not self.keys.is_loaded:
+        if not self.keys.is_loaded:
             raise RequestError(ErrorCode.UNAVAILABLE, "The API keys were not read yet: try again in a moment.")
         if record is None or not text.matches_hash(record.secret_sha256):
             raise _refuse("This is not a key of this server: it was removed, or it belongs to another server.")
+        now = datetime.now(UTC)
         if record.revoked_at is not None:
             raise _refuse(f"The key {record.id} was revoked: ask for another one.")
-        if record.expires_at is not None and record.expires_at <= datetime.now(UTC):
+        if record.expires_at is not None and record.expires_at <= now:
             raise _refuse(f"The key {record.id} has expired: ask for another one.")
+        if not self.keys.trace_lineage(record).is_usable(now):
+            raise _refuse(f"The key {record.id} has ended with the key that made it: ask for another one.")
         self.note_use(record.id)
         return Principal(record.id, record.role, frozenset(record.projects), expires_at=record.expires_at)
 

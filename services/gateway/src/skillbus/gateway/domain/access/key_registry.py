@@ -6,13 +6,14 @@ from typing import Final, Protocol
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import (
-    ApiKey,
     ApiKeyCreated,
     ApiKeyRecord,
+    ApiKeyRevoked,
     ApiKeysListed,
     CreateApiKey,
 )
 from skillbus.gateway.domain.access.api_key import make_key
+from skillbus.gateway.domain.access.key_lineage import is_made_by, trace_lineage
 from skillbus.gateway.domain.access.principal import Principal
 
 KEYS_MAX: Final = 1_000
@@ -56,7 +57,8 @@ class KeyRegistry:
         for project in request.projects:
             caller.check_project(project)
         now = datetime.now(UTC)
-        usable = sum(_is_usable(record, now) for record in await self._store.list_records())
+        records = {record.id: record for record in await self._store.list_records()}
+        usable = sum(trace_lineage(record, records.get).is_usable(now) for record in records.values())
         if usable >= KEYS_MAX:
             raise RequestError(ErrorCode.CONFLICT, f"There are {usable} keys, the most allowed: revoke one first.")
         text = make_key()
@@ -78,28 +80,33 @@ class KeyRegistry:
     async def list_keys(self, caller: Principal) -> ApiKeysListed:
         """Return the keys that the caller may revoke, newest first."""
         uses = await self._store.list_uses()
-        records = [record for record in await self._store.list_records() if _has_rights(caller, record)]
-        records.sort(key=lambda record: (record.created_at, record.id), reverse=True)
-        return ApiKeysListed(keys=tuple(record.to_api_key(uses.get(record.id)) for record in records))
+        records = {record.id: record for record in await self._store.list_records()}
+        shown = [_show_end(record, records) for record in records.values() if _has_rights(caller, record)]
+        shown.sort(key=lambda record: (record.created_at, record.id), reverse=True)
+        return ApiKeysListed(keys=tuple(record.to_api_key(uses.get(record.id)) for record in shown))
 
-    async def revoke_key(self, key_id: str, caller: Principal) -> ApiKey:
-        """Revoke a key. Every replica refuses it at once. A repetition changes nothing.
+    async def revoke_key(self, key_id: str, caller: Principal) -> ApiKeyRevoked:
+        """Revoke a key, and so all keys that it made. Every replica refuses them at once. A repetition changes nothing.
 
         Raises:
             RequestError: `not_found` if there is no such key among those that the caller may revoke.
         """
-        found = next((record for record in await self._store.list_records() if record.id == key_id), None)
-        if found is not None and _has_rights(caller, found):
-            if found.revoked_at is not None:
-                return found.to_api_key()
-            revoked = await self._store.revoke_record(key_id, datetime.now(UTC))
+        records = {record.id: record for record in await self._store.list_records()}
+        revoked = records.get(key_id)
+        if revoked is not None and _has_rights(caller, revoked):
+            if revoked.revoked_at is None:
+                revoked = await self._store.revoke_record(key_id, datetime.now(UTC))
             if revoked is not None:
-                return revoked.to_api_key()
+                made = sorted(it.id for it in records.values() if is_made_by(it, key_id, records.get))
+                return ApiKeyRevoked(**dict(revoked.to_api_key()), made_keys=tuple(made))
         raise RequestError(ErrorCode.NOT_FOUND, f"There is no key {key_id!r}.")
 
 
-def _is_usable(record: ApiKeyRecord, now: datetime) -> bool:
-    return record.revoked_at is None and (record.expires_at is None or record.expires_at > now)
+def _show_end(record: ApiKeyRecord, records: Mapping[str, ApiKeyRecord]) -> ApiKeyRecord:
+    """Return a key with the ends of its makers as its own. Without a record of a maker it never let anybody in."""
+    lineage = trace_lineage(record, records.get)
+    revoked_at = lineage.revoked_at if lineage.is_complete else record.created_at
+    return record.model_copy(update={"revoked_at": revoked_at, "expires_at": lineage.expires_at})
 
 
 def _has_rights(caller: Principal, record: ApiKeyRecord) -> bool:

@@ -1,8 +1,10 @@
 """All API keys in memory, kept current by a subscription, so that checking a key asks nobody."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord
+from skillbus.gateway.domain.access.key_lineage import KeyLineage, trace_lineage
 
 
 class KeyRing:
@@ -14,11 +16,24 @@ class KeyRing:
     def __init__(self) -> None:
         self._records: dict[str, ApiKeyRecord] = {}
         self.is_loaded = False
-        """False until all keys were read once."""
+        """False until all keys were read, at the start and after each reconnection."""
 
     def find_record(self, key_id: str) -> ApiKeyRecord | None:
         """Return the record of a key."""
         return self._records.get(key_id)
+
+    def trace_lineage(self, record: ApiKeyRecord) -> KeyLineage:
+        """Return the ends of a key and of its makers."""
+        return trace_lineage(record, self.find_record)
+
+    def list_ended(self, before: datetime) -> tuple[ApiKeyRecord, ...]:
+        """Return the keys that ended before a time, those that were made last first."""
+        ended = [record for record in self._records.values() if self._is_ended(record, before)]
+        return tuple(sorted(ended, key=lambda record: record.created_at, reverse=True))
+
+    def _is_ended(self, record: ApiKeyRecord, before: datetime) -> bool:
+        ends_at = self.trace_lineage(record).ends_at
+        return ends_at is not None and ends_at < before
 
     def put_record(self, record: ApiKeyRecord) -> None:
         """Add a key, or change it."""

@@ -73,8 +73,10 @@ def hash_owner_key(key: str | None) -> bytes | None:
 
 def check_address(
     host: str, addresses: Collection[str], *, has_key: bool, without_key: bool = False, has_tls: bool = False
-) -> None:
-    """Refuse to serve `host`, which resolves to `addresses`, where strangers could use it or read keys.
+) -> bool:
+    """Return True if `host`, which resolves to `addresses`, is this machine alone.
+
+    Refuse to serve it where strangers could use it or read keys.
 
     Raises:
         OwnerKeyRequiredError: There is no key, and the address is not loopback or `without_key` is not set.
@@ -85,6 +87,7 @@ def check_address(
         raise OwnerKeyRequiredError(host, is_local=is_local)
     if not is_local and not has_tls:
         raise TlsRequiredError(host)
+    return is_local
 
 
 def is_loopback(host: str) -> bool:

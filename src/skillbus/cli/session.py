@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
-_KEY_VARIABLES: Final = ["SKILLBUS_API_KEY", "SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"]
+_KEY_VARIABLES: Final = ["SKILLBUS_API_KEY", "SKILLBUS_OWNER_KEY"]
 _KEY_HELP: Final = "API key of the server. Default: the one in data/connection.json of a server on this machine."
 _KEY_OPTION: Final = "--api-key"
 _SHORT_KEY_OPTION: Final = "--key"

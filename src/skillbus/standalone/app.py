@@ -28,7 +28,12 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
-from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
+from skillbus.standalone.data_directory import (
+    check_free_space,
+    load_owner_key,
+    lock_data_directory,
+    write_connection_note,
+)
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 from skillbus.vectors import VectorStoreLocked, open_vector_store
 
@@ -94,17 +99,18 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
     """Start all services, and stop them in the opposite order when the context is left.
 
     Raises:
-        StartError: The data directory or the port is in use, strangers could use the address, or nats-server does not
-            start.
+        StartError: The data directory or the port is in use, the disk is full, strangers could use the address, or
+            nats-server does not start.
     """
     async with AsyncExitStack() as stack:
         gateway_settings = settings.build_gateway_settings()
+        # Disk, key, address and port are checked before anything is started, because these faults can be told at once.
         stack.enter_context(lock_data_directory(settings.data))
+        check_free_space(settings.data)
         if not (settings.no_key or gateway_settings.owner_key or gateway_settings.owner_key_file):
             made = SecretStr(load_owner_key(settings.data))
             gateway_settings = gateway_settings.model_copy(update={"owner_key": made})
-        # Before anything is started, because these mistakes can be told at once.
-        await check_start(gateway_settings)
+        checked = await check_start(gateway_settings)
         api_key = read_owner_key(gateway_settings)
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
         address = nats.address
@@ -112,7 +118,7 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry()))
         await provision(bus.jetstream)
         await _open_services(stack, bus, settings.data, may_start_commands=not settings.no_key)
-        gateway = await stack.enter_async_context(open_gateway(bus, gateway_settings))
+        gateway = await stack.enter_async_context(open_gateway(bus, gateway_settings, checked))
         http_url = gateway.url
         stack.enter_context(write_connection_note(settings.data, http_url, address.url, address.token, api_key))
         settle_memory()

@@ -110,7 +110,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for name in (
         "SKILLBUS_URL",
         "SKILLBUS_API_KEY",
-        "SKILLBUS_KEY",
         "SKILLBUS_OWNER_KEY",
         "FORCE_COLOR",
         "TTY_COMPATIBLE",

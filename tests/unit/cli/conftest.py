@@ -33,7 +33,6 @@ def skillbus(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> CommandLine
     for name in (
         "SKILLBUS_URL",
         "SKILLBUS_API_KEY",
-        "SKILLBUS_KEY",
         "SKILLBUS_OWNER_KEY",
         "SKILLBUS_DATA",
         "FORCE_COLOR",

@@ -148,7 +148,7 @@ def test_the_key_and_the_address_come_from_the_environment(
     skillbus: CommandLine, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SKILLBUS_URL", "http://bus.example:81/under")
-    monkeypatch.setenv("SKILLBUS_KEY", "k1")
+    monkeypatch.setenv("SKILLBUS_API_KEY", "k1")
 
     skillbus("list")
 
@@ -162,7 +162,7 @@ def test_the_owners_key_is_sent_where_no_other_is_set(
 ) -> None:
     monkeypatch.setenv("SKILLBUS_OWNER_KEY", "owner")
     if key is not None:
-        monkeypatch.setenv("SKILLBUS_KEY", key)
+        monkeypatch.setenv("SKILLBUS_API_KEY", key)
 
     skillbus("list")
 

@@ -1,14 +1,21 @@
 """Files of a data directory that hold the owner's key: nobody else reads them, and none is left half written."""
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from skillbus.standalone.app import StartError
-from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
+from skillbus.standalone.data_directory import (
+    check_free_space,
+    load_owner_key,
+    lock_data_directory,
+    write_connection_note,
+)
 
 HTTP, NATS = "http://127.0.0.1:1", "nats://127.0.0.1:1"
 KEY = "the-owner's-key"
@@ -107,3 +114,13 @@ def test_a_first_start_that_was_interrupted_while_it_wrote_the_key_blocks_no_oth
 def test_the_lock_is_its_users_alone(tmp_path: Path) -> None:
     with lock_data_directory(tmp_path):
         assert stat.S_IMODE((tmp_path / "skillbus.lock").stat().st_mode) == 0o600
+
+
+def test_a_disk_without_room_stops_the_start_and_says_how_much_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_free_space(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5_000_000))
+    with pytest.raises(StartError, match=r"4 MiB left.*needs 256 MiB") as refused:
+        check_free_space(tmp_path)
+    assert "\n" not in str(refused.value)

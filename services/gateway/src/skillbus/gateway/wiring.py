@@ -69,7 +69,7 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class CheckedStart:
-    """What the checks before the start have read."""
+    """Results of the checks before the start."""
 
     owner_digest: bytes | None = field(repr=False)
     """SHA-256 of the owner's key; None without one."""

@@ -66,7 +66,7 @@ def test_a_page_of_the_same_origin_may_change_things_and_others_may_ask_to_read(
     assert refusal(reading, keyed=False) is None
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/docs/assets/swagger-ui.css", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/docs", "/docs/assets/swagger-ui.css", "/openapi.json"])
 def test_with_a_key_probes_and_documentation_are_open(path: str) -> None:
     assert refusal(Visit("GET", path, host="skills.example"), keyed=True) is None
 

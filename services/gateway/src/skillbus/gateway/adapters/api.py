@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -72,7 +72,13 @@ def build_app(
 
 
 def _add_docs_page(app: FastAPI) -> None:
-    """Serve the page `/docs`: Swagger UI from an installed package, so that it works without the internet."""
+    """Serve the page `/docs`: Swagger UI from an installed package, so that it works without the internet.
+
+    The root leads there.
+    """
+
+    async def lead_to_docs() -> RedirectResponse:
+        return RedirectResponse("/docs")
 
     async def show_docs() -> HTMLResponse:
         return get_swagger_ui_html(
@@ -83,6 +89,7 @@ def _add_docs_page(app: FastAPI) -> None:
             swagger_favicon_url="/docs/assets/favicon.png",
         )
 
+    app.add_api_route("/", lead_to_docs, include_in_schema=False)
     app.add_api_route("/docs", show_docs, include_in_schema=False)
     # Uses only the files of the package: its own application would add ReDoc and another page.
     app.mount("/docs/assets", StaticFiles(packages=[("fastapi_offline", "static")]), name="docs-assets")

@@ -20,7 +20,7 @@ from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.principal import LOCAL_USER, OWNER, Principal
 from skillbus.gateway.domain.access.startup import is_loopback
 
-_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
+_OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_FOLDERS: Final = ("/docs/",)
 _READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 

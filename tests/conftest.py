@@ -52,8 +52,14 @@ def read_resident_bytes() -> int:
 memory = Memory()
 
 
+def pytest_sessionstart() -> None:
+    """Collect tests without the garbage collector: it would walk all modules again and again, for seconds."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from walking all test modules again and again: they stay until the end."""
+    """Exempt all test modules from garbage collection: they stay until the end."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -16,30 +16,38 @@ from skillbus.evaluation.report import Report
 from skillbus.evaluation.runner import run_tool_evaluation
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "tools"
-ENGLISH: Final = 250
-"""Of some 2,400 requests: the whole would take a minute and more. All Chinese ones are made."""
+REQUESTS: Final = 200
+"""Of each language. The whole, 3,076 requests and 5,511 tools, takes minutes: `skillbus eval tools`."""
+TOOLS: Final = 1_500
 
 FLOORS: Final = {
-    ("en", Measure.HIT_AT_1): 0.525,  # 0.540
-    ("en", Measure.RECALL_AT_5): 0.586,  # 0.601
-    ("en", Measure.NDCG_AT_10): 0.561,  # 0.576
-    ("zh", Measure.HIT_AT_1): 0.81,  # 0.826
-    ("zh", Measure.RECALL_AT_5): 0.943,  # 0.958
-    ("zh", Measure.NDCG_AT_10): 0.893,  # 0.907
-    ("zh to en", Measure.RECALL_AT_5): 0.690,  # 0.743
-    ("en, multi", Measure.RECALL_AT_5): 0.520,  # 0.543
-    ("multi", Measure.SET_RECALL): 0.520,  # 0.541
+    ("en", Measure.HIT_AT_1): 0.630,  # 0.645
+    ("en", Measure.RECALL_AT_5): 0.730,  # 0.745
+    ("en", Measure.NDCG_AT_10): 0.694,  # 0.709
+    ("zh", Measure.HIT_AT_1): 0.900,  # 0.915
+    ("zh", Measure.RECALL_AT_5): 0.963,  # 0.978
+    ("zh", Measure.NDCG_AT_10): 0.937,  # 0.952
+    ("zh to en", Measure.RECALL_AT_5): 0.888,  # 0.938
+    ("en, multi", Measure.RECALL_AT_5): 0.715,  # 0.739
+    ("multi", Measure.SET_RECALL): 0.690,  # 0.711
 }
 NOTHING_FLOOR: Final = 0.75  # 0.85, of 20 requests that nothing fits
-RECALL_LOST_CEILING: Final = 0.02  # 0.006
+RECALL_LOST_CEILING: Final = 0.03  # 0.015
 
 
 def part_of(cases: Cases) -> Cases:
-    """Languages keep their own mixture of requests; only their shares of the whole change."""
-    english = [row for row, case in enumerate(cases.cases) if case.language == "en" and case.wants]
-    drawn = set(Random(SEED).sample(english, ENGLISH))  # noqa: S311 (no secret)
-    kept = [case for row, case in enumerate(cases.cases) if row in drawn or case.language != "en" or not case.wants]
-    return Cases(cases.tools, tuple(kept))
+    """Draw requests of each language, keep those that nothing fits, and draw tools around the ones that they want."""
+    random = Random(SEED)  # noqa: S311 (no secret)
+    by_language = [
+        [row for row, case in enumerate(cases.cases) if case.language == language and case.wants]
+        for language in ("en", "zh")
+    ]
+    drawn = {row for rows in by_language for row in random.sample(rows, REQUESTS)}
+    kept = tuple(case for row, case in enumerate(cases.cases) if row in drawn or not case.wants)
+    wanted = frozenset[str]().union(*(case.relevant for case in kept))
+    others = [tool.id for tool in cases.tools if tool.id not in wanted]
+    shown = wanted | set(random.sample(others, TOOLS - len(wanted)))
+    return Cases(tuple(tool for tool in cases.tools if tool.id in shown), kept)
 
 
 def figures(report: Report) -> dict[tuple[str, Measure], float]:
@@ -55,7 +63,7 @@ def silent(step: str, done: int, total: int) -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="the dev tools lie beside the repository, and are not here")
 @pytest.mark.timeout(300)
 async def test_the_default_model_finds_no_less_than_it_did() -> None:
-    """skill-vector-retrieval.md § Skills向量检索, on 5,511 tools, English and Chinese."""
+    """skill-vector-retrieval.md § Skills向量检索, on 1,500 tools, English and Chinese."""
     report = await run_tool_evaluation(part_of(load_cases(DATA / "tools.jsonl", DATA / "queries.jsonl")), silent)
     found = figures(report)
     print({key: round(found[key], 3) for key in FLOORS}, report.abstention)  # noqa: T201

@@ -1,6 +1,8 @@
 """The object store on a real nats-server."""
 
+import asyncio
 import io
+import json
 import os
 
 import pytest
@@ -79,3 +81,38 @@ async def test_objects_that_were_put_long_ago_are_told_by_the_servers_clock(bus:
     await store.put("b.zip", b"2")
     assert await store.older_than(3600, ["a.zip", "b.zip"]) == []
     assert await store.older_than(-1, ["a.zip", "none.zip"]) == ["a.zip"]
+
+
+async def test_reading_makes_no_consumer(bus: Bus) -> None:
+    """Who may create a consumer makes the server publish stored messages on any subject."""
+    store = await open_object_store(bus, PACKAGES)
+    await store.put("a.zip", os.urandom(300_000))
+    opened = await store.open("a.zip", max_bytes=1_000_000)
+    await anext(opened.pieces)
+    state = (await bus.jetstream.stream_info(PACKAGES.stream)).state
+    await opened.pieces.aclose()
+    assert state.consumer_count == 0
+
+
+async def test_an_object_that_is_replaced_while_it_is_read_fails_at_once(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    await store.put("a.zip", os.urandom(300_000))
+    opened = await store.open("a.zip", max_bytes=1_000_000)
+    await anext(opened.pieces)
+    await store.put("a.zip", b"new")
+    async with asyncio.timeout(5):
+        with pytest.raises(RequestError) as caught:
+            await anext(opened.pieces)
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+
+
+async def test_content_that_does_not_have_its_digest_is_refused(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    await store.put("a.zip", b"12345")
+    record = await bus.jetstream.get_msg(PACKAGES.stream, 2)  # the first message is the chunk
+    info = json.loads(record.data or b"")
+    info["nuid"] += "x"
+    await bus.jetstream.publish(f"$O.{PACKAGES.name}.C.{info['nuid']}", b"54321")
+    await bus.jetstream.publish(record.subject or "", json.dumps(info).encode(), headers={"Nats-Rollup": "sub"})
+    with pytest.raises(RequestError, match="digest"):
+        await store.get("a.zip", max_bytes=10)

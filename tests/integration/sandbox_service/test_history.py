@@ -127,7 +127,7 @@ async def test_a_run_that_could_not_be_begun_is_remembered_as_that(open_one: Ope
 
 
 async def test_runs_are_listed_newest_first_page_by_page(open_one: OpenSandbox, bus: Bus) -> None:
-    history = StreamHistory(bus.client, bus.jetstream)
+    history = StreamHistory(bus)
     for number in range(25):
         await history.record_end(a_run(number, skill="even" if number % 2 == 0 else "odd"))
     await history.record_end(a_run(99, project="other"))
@@ -149,7 +149,7 @@ async def test_runs_are_listed_newest_first_page_by_page(open_one: OpenSandbox, 
 async def test_a_page_of_a_long_history_says_that_there_is_more_though_nothing_fits_yet(
     open_one: OpenSandbox, bus: Bus
 ) -> None:
-    history = StreamHistory(bus.client, bus.jetstream)
+    history = StreamHistory(bus)
     await history.begin(a_run(0, skill="rare"), chosen=False)
     for number in range(1, 6000):
         await history.begin(a_run(number), chosen=False)
@@ -164,7 +164,7 @@ async def test_a_page_of_a_long_history_says_that_there_is_more_though_nothing_f
 
 
 async def test_a_run_whose_sandbox_is_gone_is_lost_once_its_time_is_over(open_one: OpenSandbox, bus: Bus) -> None:
-    history = StreamHistory(bus.client, bus.jetstream)
+    history = StreamHistory(bus)
     past = datetime.now(UTC) - timedelta(minutes=5)
     await history.begin(a_run(1, state=RunState.RUNNING, began_at=past, ends_by=past), chosen=True)
     async with open_one(HeldIsolation()):
@@ -173,7 +173,7 @@ async def test_a_run_whose_sandbox_is_gone_is_lost_once_its_time_is_over(open_on
 
 
 async def test_another_projects_run_is_not_found(open_one: OpenSandbox, bus: Bus) -> None:
-    await StreamHistory(bus.client, bus.jetstream).record_end(a_run(1, project="other"))
+    await StreamHistory(bus).record_end(a_run(1, project="other"))
     async with open_one(HeldIsolation()):
         assert (await remembered(bus, a_run(1).run_id, "other")).project == "other"
         with pytest.raises(RequestError) as caught:

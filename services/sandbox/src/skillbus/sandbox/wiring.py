@@ -59,7 +59,7 @@ async def open_sandbox(
         dependencies = await stack.enter_async_context(_dependencies(bus, settings, skills, isolation))
         bounds = settings.bounds
         files = BusRunFiles(await open_object_store(bus, RUN_FILES))
-        history = StreamHistory(bus.client, bus.jetstream)
+        history = StreamHistory(bus)
         recorder = RunRecorder(
             runner=SkillRunner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
             files=files,

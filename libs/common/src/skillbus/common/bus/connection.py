@@ -1,9 +1,11 @@
 """The connection to NATS: one per process, never given up, shared by the services of the process."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 from nats.aio.client import Client
@@ -25,11 +27,17 @@ class BusSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_NATS_", frozen=True)
 
     url: str = "nats://127.0.0.1:4222"
+    seed_file: Path | None = None
+    """File with the nkey seed of this user: `init-deploy` makes one for each service."""
+    tls_ca_file: Path | None = None
+    """Certificate of the authority that signed the server's certificate. The connection uses TLS if it is set."""
     user: str | None = None
     password: SecretStr | None = None
     token: SecretStr | None = None
     inbox_prefix: str = "_INBOX"
     """Prefix of reply subjects. A prefix per user keeps other users of the server from reading replies."""
+    jetstream_domain: str | None = None
+    """Domain under which the account of this user imports requests to JetStream, if JetStream is in another account."""
     connect_timeout_s: float = Field(default=30.0, gt=0)
     """Seconds to wait for a server when a service starts."""
     provision: bool = True
@@ -40,12 +48,18 @@ class BusUnreachableError(Exception):
     """No NATS server answers at the configured address."""
 
 
+class BusCredentialsError(BusUnreachableError):
+    """A file of the settings holds no usable seed or certificate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bus:
     """The connection of a process, and what services do on it."""
 
     client: Client
     jetstream: JetStreamContext
+    jetstream_api: str
+    """Prefix of the subjects of the JetStream API: `$JS.API`, or that of the domain."""
     caller: Caller
     metrics: BusMetrics
     local_endpoints: LocalEndpoints
@@ -56,7 +70,8 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
     """Connect, and drain the connection at the end of the context.
 
     Raises:
-        BusUnreachableError: No server answered within `settings.connect_timeout_s`.
+        BusUnreachableError: No server accepted the connection within `settings.connect_timeout_s`.
+        BusCredentialsError: The seed or the certificate cannot be read.
     """
     client = Client()
     caller: Caller | None = None
@@ -81,8 +96,11 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
                 settings.url,
                 name=name,
                 user=settings.user,
-                password=settings.password.get_secret_value() if settings.password else None,
-                token=settings.token.get_secret_value() if settings.token else None,
+                password=_reveal(settings.password),
+                token=_reveal(settings.token),
+                nkeys_seed_str=_read_seed(settings.seed_file),
+                tls=make_tls_context(settings.tls_ca_file),
+                tls_handshake_first=settings.tls_ca_file is not None,  # nothing is sent in the clear
                 inbox_prefix=settings.inbox_prefix,
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=0.25,  # type: ignore[arg-type]  # seconds; a float works, its annotation is narrow
@@ -100,14 +118,20 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
     caller = Caller(client, local_endpoints)
     try:
         await caller.open()
-        yield Bus(client, client.jetstream(timeout=5), caller, BusMetrics(registry), local_endpoints)
+        jetstream = client.jetstream(timeout=5, domain=settings.jetstream_domain)
+        api = f"$JS.{settings.jetstream_domain}.API" if settings.jetstream_domain else "$JS.API"
+        yield Bus(client, jetstream, api, caller, BusMetrics(registry), local_endpoints)
     finally:
-        # A lost connection cannot be closed properly, which loses nothing. uvloop raises RuntimeError for it.
-        with suppress(OSError, NatsError, RuntimeError):
-            if client.is_connected:
-                await client.drain()
-            elif not client.is_closed:
-                await client.close()
+        await _close_connection(client)
+
+
+async def _close_connection(client: Client) -> None:
+    # A lost connection cannot be closed properly, which loses nothing. uvloop raises RuntimeError for it.
+    with suppress(OSError, NatsError, RuntimeError):
+        if client.is_connected:
+            await client.drain()
+        elif not client.is_closed:
+            await client.close()
 
 
 async def confirm_subscriptions(client: Client) -> None:
@@ -118,3 +142,41 @@ async def confirm_subscriptions(client: Client) -> None:
     """
     await client.flush()
     await client.flush()
+
+
+def _reveal(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
+
+
+def _read_seed(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    # It imports PyNaCl, which only users with a seed need.
+    import nkeys  # noqa: PLC0415
+
+    try:
+        seed = path.read_text("ascii").strip()
+        nkeys.from_seed(bytearray(seed.encode())).wipe()
+    except (OSError, UnicodeDecodeError, nkeys.NkeysError, ValueError) as error:
+        # The error of a seed that does not parse may quote it.
+        raise BusCredentialsError(
+            f"SKILLBUS_NATS_SEED_FILE: {path} is not a readable file with the seed of an nkey user "
+            f"({type(error).__name__}); `skillbus init-deploy` makes the files"
+        ) from None
+    return seed
+
+
+def make_tls_context(ca_file: Path | None) -> ssl.SSLContext | None:
+    """Return a context that trusts the authority of a file and no other; None without a file.
+
+    Raises:
+        BusCredentialsError: The file cannot be read.
+    """
+    if ca_file is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise BusCredentialsError(
+            f"SKILLBUS_NATS_TLS_CA_FILE: {ca_file} is not a readable certificate in PEM form ({type(error).__name__})"
+        ) from None

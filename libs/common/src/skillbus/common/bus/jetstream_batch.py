@@ -4,7 +4,8 @@ All requests share one inbox. A request of nats-py costs a random token, a futur
 times the rest of the work. For the same reason headers are searched and not parsed.
 
 Reads go to the leader of the stream, so that a writer sees its own writes; a direct get, also of many keys, may be
-answered by a copy that lacks them. Call these functions with a deadline around them.
+answered by a copy that lacks them. Call these functions with a deadline around them. `api` is the prefix of the
+JetStream API: `Bus.jetstream_api`.
 """
 
 import asyncio
@@ -62,7 +63,7 @@ class BatchRequest(NamedTuple):
     headers: Mapping[str, str] | None = None
 
 
-async def read_values(client: Client, bucket: str, keys: Sequence[str]) -> list[KvValue | None]:
+async def read_values(client: Client, bucket: str, keys: Sequence[str], api: str = "$JS.API") -> list[KvValue | None]:
     """Return the last entry of each key; None for a key that never had one.
 
     Raises:
@@ -70,7 +71,7 @@ async def read_values(client: Client, bucket: str, keys: Sequence[str]) -> list[
     """
     queries = [to_json({"last_by_subj": f"$KV.{bucket}.{key}"}) for key in keys]
     values: list[KvValue | None] = []
-    for message in await _get_messages(client, f"KV_{bucket}", queries):
+    for message in await _get_messages(client, api, f"KV_{bucket}", queries):
         if message is None:
             values.append(None)
             continue
@@ -80,7 +81,9 @@ async def read_values(client: Client, bucket: str, keys: Sequence[str]) -> list[
     return values
 
 
-async def read_messages(client: Client, stream: str, sequences: Sequence[int]) -> list[StreamMessage | None]:
+async def read_messages(
+    client: Client, stream: str, sequences: Sequence[int], api: str = "$JS.API"
+) -> list[StreamMessage | None]:
     """Return the messages of a stream with these sequence numbers; None for those that do not exist.
 
     Raises:
@@ -89,7 +92,7 @@ async def read_messages(client: Client, stream: str, sequences: Sequence[int]) -
     queries = [to_json({"seq": sequence}) for sequence in sequences]
     return [
         StreamMessage(message["subject"], _decode_base64(message.get("data")), int(message["seq"])) if message else None
-        for message in await _get_messages(client, stream, queries)
+        for message in await _get_messages(client, api, stream, queries)
     ]
 
 
@@ -146,8 +149,8 @@ async def send_batch(client: Client, requests: Iterable[BatchRequest]) -> list[M
     return [replies[number] for number in range(len(sent))]
 
 
-async def _get_messages(client: Client, stream: str, queries: Sequence[bytes]) -> list[dict[str, str] | None]:
-    subject = f"$JS.API.STREAM.MSG.GET.{stream}"
+async def _get_messages(client: Client, api: str, stream: str, queries: Sequence[bytes]) -> list[dict[str, str] | None]:
+    subject = f"{api}.STREAM.MSG.GET.{stream}"
     messages: list[dict[str, str] | None] = []
     for at in range(0, len(queries), _READS_AT_ONCE):
         portion = queries[at : at + _READS_AT_ONCE]

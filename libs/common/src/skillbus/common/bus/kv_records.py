@@ -68,6 +68,7 @@ class KvRecords(Generic[RecordT]):
         `exclude_defaults` leaves fields with default values out of the stored JSON.
         """
         self._client = bus.client
+        self._api = bus.jetstream_api
         self._jetstream = bus.jetstream
         self._bucket = bucket.name
         self._kind = kind
@@ -83,7 +84,7 @@ class KvRecords(Generic[RecordT]):
     async def load_versions(self, keys: Sequence[str]) -> list[RecordVersion[RecordT]]:
         """Return the last version of each key, in the order of the keys."""
         async with jetstream_call(f"read {len(keys)} records of {self._bucket}"):
-            values = await read_values(self._client, self._bucket, keys)
+            values = await read_values(self._client, self._bucket, keys, self._api)
         return [
             RecordVersion(None, 0)
             if value is None
@@ -105,6 +106,14 @@ class KvRecords(Generic[RecordT]):
             raise RequestError(
                 ErrorCode.UNAVAILABLE, f"Could not read the records of {self._bucket}: {error!r}"
             ) from error
+
+    async def load_all(self) -> list[RecordT]:
+        """Return all records, for a small bucket. Unlike `iterate` it needs no right to create a consumer."""
+        prefix = f"$KV.{self._bucket}."
+        async with jetstream_call(f"list the keys of {self._bucket}"):
+            info = await self._jetstream.stream_info(f"KV_{self._bucket}", subjects_filter=f"{prefix}>")
+        keys = sorted(subject.removeprefix(prefix) for subject in info.state.subjects or {})
+        return [version.record for version in await self.load_versions(keys) if version.record is not None]
 
     async def save(self, key: str, record: RecordT, revision: int) -> StoredRecord[RecordT]:
         """Write a record over `revision`; 0 writes a new one, also over a deleted or damaged value.

@@ -1,9 +1,12 @@
 """Files on the bus: one bucket of the object store.
 
-nats-py's `get` never returns if an object is overwritten while it is read: `jetstream_call` gives it a deadline.
+Content is read by direct gets, one chunk after the other, and not through a consumer as nats-py does: who may create a
+consumer makes the server publish stored messages on any subject. A read of an object that is replaced meanwhile fails
+at once, and a slow reader holds nothing on the server.
 """
 
 import base64
+import hashlib
 import io
 import json
 from collections.abc import AsyncGenerator, Collection
@@ -12,7 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import ObjectInfo, ObjectMeta, ObjectMetaOptions
 from nats.js.errors import NotFoundError
@@ -63,10 +65,8 @@ class ObjectStore:
             RequestError: `not_found`, or `payload_too_large` if it has more than `max_bytes`.
         """
         async with jetstream_call(f"get {name} from {self._bucket}"):
-            await self._check_size(name, max_bytes)
-            into = io.BytesIO()
-            await self._store.get(name, writeinto=into)
-            return into.getvalue()
+            opened = await self.open(name, max_bytes)
+            return b"".join([piece async for piece in opened.pieces])
 
     async def open(self, name: str, max_bytes: int) -> OpenObject:
         """Open an object for reading it piece by piece, without keeping it in memory.
@@ -76,8 +76,7 @@ class ObjectStore:
         """
         async with jetstream_call(f"open {name} of {self._bucket}"):
             info = await self._check_size(name, max_bytes)
-        size = info.size or 0
-        return OpenObject(size, self._read_pieces(name, f"$O.{self._bucket}.C.{info.nuid}", size))
+        return OpenObject(info.size or 0, self._read_pieces(info))
 
     async def _check_size(self, name: str, max_bytes: int) -> ObjectInfo:
         info = await self._store.get_info(name)
@@ -87,22 +86,29 @@ class ObjectStore:
             )
         return info
 
-    async def _read_pieces(self, name: str, subject: str, size_bytes: int) -> AsyncGenerator[bytes]:
-        if size_bytes == 0:
-            return
-        action = f"read {name} of {self._bucket}"
-        async with jetstream_call(action):
-            subscription = await self._jetstream.subscribe(subject, ordered_consumer=True)
+    async def _read_pieces(self, info: ObjectInfo) -> AsyncGenerator[bytes]:
+        action = f"read {info.name} of {self._bucket}"
+        subject = f"$O.{self._bucket}.C.{info.nuid}"
+        left_bytes, sequence, digest = info.size or 0, 1, hashlib.sha256()
+        while left_bytes > 0:
+            async with jetstream_call(action, _NEXT_CHUNK_S):
+                sequence, piece = await self._get_chunk(subject, sequence)
+            left_bytes -= len(piece)
+            digest.update(piece)
+            yield piece
+        expected = (info.digest or "").partition("=")[2]  # SHA-256=<base64>, by NATS ADR-20
+        actual = base64.urlsafe_b64encode(digest.digest()).decode()
+        if info.size and expected.rstrip("=") != actual.rstrip("="):
+            raise RequestError(ErrorCode.UNAVAILABLE, f"Could not {action}: its content does not have its digest.")
+
+    async def _get_chunk(self, subject: str, sequence: int) -> tuple[int, bytes]:
+        """Return the position after the next chunk of a subject, from a position of the stream on, and the chunk."""
         try:
-            left_bytes = size_bytes
-            while left_bytes > 0:
-                async with jetstream_call(action):
-                    message = await subscription.next_msg(timeout=_NEXT_CHUNK_S)
-                left_bytes -= len(message.data)
-                yield message.data
-        finally:
-            with suppress(NatsError):  # a closed connection has removed its subscriptions already
-                await subscription.unsubscribe()
+            message = await self._jetstream.get_msg(self._stream, sequence, subject, direct=True, next=True)
+        except NotFoundError:
+            # A copy of the stream answers direct gets, and may lack the newest messages. The leader has them.
+            message = await self._jetstream.get_msg(self._stream, sequence, subject, next=True)
+        return (message.seq or 0) + 1, message.data or b""
 
     async def names(self) -> list[str]:
         """Return the names of all objects, sorted."""

@@ -38,7 +38,7 @@ class KvServers:
         await self._records.purge(_key_name(key))  # with its history, which holds values of headers
 
     async def list_servers(self) -> tuple[RegisteredServer, ...]:
-        return tuple([stored.record async for _, stored in self._records.iterate()])
+        return tuple(await self._records.load_all())
 
 
 class KvServerChanges:

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from nats.aio.client import Client
 from nats.errors import Error as NatsError
-from nats.js import JetStreamContext
 from nats.js.api import Header
 from nats.js.errors import BadRequestError, NotFoundError
 
 from skillbus.common.bus.codec import decode, encode
+from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.common.bus.jetstream_batch import read_messages
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -26,9 +25,10 @@ _ANOTHER_WAS_WRITTEN: Final = 10071
 class StreamHistory:
     """`RunHistory` on JetStream."""
 
-    def __init__(self, client: Client, jetstream: JetStreamContext) -> None:
-        self._client = client
-        self._jetstream = jetstream
+    def __init__(self, bus: Bus) -> None:
+        self._client = bus.client
+        self._jetstream = bus.jetstream
+        self._api = bus.jetstream_api
 
     async def begin(self, record: RunRecord, *, chosen: bool) -> None:
         """Record a run that has started. Wait for the stream only if it may refuse: an id made here is new."""
@@ -65,6 +65,6 @@ class StreamHistory:
             state = (await self._jetstream.stream_info(RUN_HISTORY.name)).state
             end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
             begin = max(state.first_seq, end - _PORTION)
-            found = await read_messages(self._client, RUN_HISTORY.name, range(end - 1, begin - 1, -1))
+            found = await read_messages(self._client, RUN_HISTORY.name, range(end - 1, begin - 1, -1), self._api)
         records = [(stored.sequence, decode(RunRecord, stored.data)) for stored in found if stored is not None]
         return HistoryPortion(records, begin if begin > state.first_seq else None)

@@ -1,9 +1,11 @@
 """The Compose deployment as tests drive it."""
 
+import re
 import secrets
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,16 +61,32 @@ def is_podman() -> bool:
     return any("Podman" in component.get("Name", "") for component in components)
 
 
-def write_environment(path: Path, **given: str) -> dict[str, str]:
-    """`.env` as `.env.example` says to make it, and the values of `given` instead of its own."""
+def is_qdrant_stand_in() -> bool:
+    """Whether the image of Qdrant is a stand-in that knows one key only."""
+    client = docker.from_env()
+    try:
+        [name] = re.findall(r"image: (qdrant/qdrant:\S+)", (ROOT / "docker-compose.yml").read_text())
+        return any("stand_in" in word for word in client.images.get(name).attrs["Config"]["Cmd"] or [])
+    except docker.errors.ImageNotFound:
+        return False
+    finally:
+        client.close()
+
+
+def write_environment(path: Path, **given: str) -> None:
+    """`.env` with the values of `given`, and those of `.env.example` for the rest."""
     values = {}
     for line in (ROOT / ".env.example").read_text().splitlines():
         if line and not line.startswith("#"):
             name, _, value = line.partition("=")
-            values[name] = given.get(name) or value or secrets.token_hex(24)
-    values |= given
-    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
-    return values
+            values[name] = value
+    path.write_text("".join(f"{name}={value}\n" for name, value in (values | given).items()))
+
+
+def init_deployment(folder: Path, *options: str) -> None:
+    """Make the secrets of a deployment as its operator does."""
+    command = [sys.executable, "-m", "skillbus.cli", "init-deploy", "--folder", str(folder), *options]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
 def free_port() -> int:
@@ -81,14 +99,20 @@ def free_port() -> int:
 def deployed(folder: Path) -> Generator[Stack]:
     """The whole deployment, built, started and healthy; taken down with its volumes."""
     port = free_port()
-    environment = write_environment(
-        folder / ".env", COMPOSE_PROJECT_NAME=f"skillbus-test-{secrets.token_hex(4)}", SKILLBUS_HTTP_PORT=str(port)
+    init_deployment(folder / "secrets", "--tls")
+    if is_qdrant_stand_in():
+        shutil.copyfile(folder / "secrets" / "qdrant-key", folder / "secrets" / "qdrant-read-only-key")
+    write_environment(
+        folder / ".env",
+        COMPOSE_PROJECT_NAME=f"skillbus-test-{secrets.token_hex(4)}",
+        SKILLBUS_HTTP_PORT=str(port),
+        SKILLBUS_SECRETS_FOLDER=str(folder / "secrets"),
     )
-    files = ["docker-compose.yml", *([PODMAN_OVERRIDE] if is_podman() else [])]
+    files = ["docker-compose.yml", "deploy/docker-compose.tls.yml", *([PODMAN_OVERRIDE] if is_podman() else [])]
     compose = Compose(context=ROOT, compose_file_name=files, env_file=str(folder / ".env"), build=True, wait=True)
     try:
         compose.start()
-        yield Stack(compose, f"http://127.0.0.1:{port}", environment["SKILLBUS_OWNER_KEY"])
+        yield Stack(compose, f"http://127.0.0.1:{port}", (folder / "secrets" / "owner-key").read_text().strip())
     except BaseException:
         print(compose.command("logs", "--no-color", "--tail", "100"))  # noqa: T201 - pytest shows it with the failure
         raise

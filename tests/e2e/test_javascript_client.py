@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.common.bus.events import Delivery, Subscription, consume
+from skillbus.contracts.bus_users import JETSTREAM_DOMAIN
+from skillbus.contracts.indexer.skills import UPLOAD_TAKEN
+from skillbus.contracts.resources import INDEXER_UPLOADS
 from skillbus.standalone.nats_server import open_nats_server
 
+from ..deployed_bus import run_deployed_bus
 from .conftest import EXAMPLES, ROOT, System
 
 CLIENT = ROOT / "examples/clients/javascript"
@@ -178,3 +183,28 @@ async def test_a_package_that_is_not_there_is_told_in_a_line(node: JavaScript, t
 
     assert (uploaded.status, is_one_line(uploaded)) == (1, True), uploaded
     assert "absent.zip" in uploaded.stderr
+
+
+async def test_a_program_uploads_with_its_own_key_to_a_deployment_with_accounts(
+    client_folder: Path, tmp_path: Path
+) -> None:
+    with run_deployed_bus(tmp_path / "bus", tls=True) as deployed:
+        async with deployed.open_bus("indexer") as indexer:
+
+            async def take(delivery: Delivery) -> None:
+                source = json.loads(delivery.body)["name"]
+                fact = {"source": source, "outcome": "installed", "name": "calculate"}
+                await indexer.jetstream.publish(UPLOAD_TAKEN.subject("calculate"), json.dumps(fact).encode())
+
+            async with consume(indexer, [Subscription(INDEXER_UPLOADS, take)]):
+                uploaded = await execute(
+                    "node",
+                    "upload.mjs",
+                    str(package_of("calculate", tmp_path)),
+                    folder=client_folder,
+                    NATS_URL=deployed.url.replace("127.0.0.1", "localhost"),
+                    NATS_SEED_FILE=str(deployed.secrets / "nats-client.seed"),
+                    NATS_CA_FILE=str(deployed.secrets / "ca.pem"),
+                    NATS_DOMAIN=JETSTREAM_DOMAIN,
+                )
+    assert (uploaded.status, uploaded.stdout.split()) == (0, ["installed", "calculate"]), uploaded

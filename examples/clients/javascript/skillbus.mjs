@@ -1,12 +1,17 @@
 // Shared by the programs in this folder: the connection, and requests that throw their errors.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { connect, headers, NoRespondersError } from "@nats-io/transport-node";
+import { connect, headers, nkeyAuthenticator, NoRespondersError } from "@nats-io/transport-node";
 
 // Connect to NATS_URL, or to the server that wrote connection.json into its data directory (`skillbus up`).
 export async function open() {
-  const { NATS_URL, NATS_TOKEN, NATS_USER, NATS_PASSWORD, SKILLBUS_DATA = "data" } = process.env;
-  if (NATS_URL) return connect({ servers: NATS_URL, token: NATS_TOKEN, user: NATS_USER, pass: NATS_PASSWORD });
+  const { NATS_URL, NATS_TOKEN, NATS_SEED_FILE, NATS_CA_FILE, SKILLBUS_DATA = "data" } = process.env;
+  if (NATS_URL) {
+    const seed = NATS_SEED_FILE && (await readFile(NATS_SEED_FILE, "utf8")).trim();
+    const authenticator = seed ? nkeyAuthenticator(new TextEncoder().encode(seed)) : undefined;
+    const tls = NATS_CA_FILE ? { caFile: NATS_CA_FILE, handshakeFirst: true } : undefined;
+    return connect({ servers: NATS_URL, token: NATS_TOKEN, authenticator, tls });
+  }
   const path = `${SKILLBUS_DATA}/connection.json`;
   const note = await readFile(path, "utf8").catch((error) => {
     throw new Error(`${path} cannot be read (${error.code}): start skillbus, or set SKILLBUS_DATA or NATS_URL`);

@@ -56,6 +56,9 @@ Entries = Mapping[str, CommandEntry | GroupEntry]
 COMMANDS: Final[Entries] = {
     "up": CommandEntry("server.commands:start_server", "Run every service in one process until SIGINT or SIGTERM."),
     "demo": CommandEntry("demo.commands:run_demo", "Start everything and play through the examples."),
+    "init-deploy": CommandEntry(
+        "deployment.commands:init_deployment", "Make the keys and certificates of a Compose deployment."
+    ),
     "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),

@@ -99,14 +99,16 @@ async def test_records_are_iterated_by_pattern_without_the_deleted_ones(bus: Bus
 
 async def test_all_records_are_loaded_without_a_consumer(bus: Bus) -> None:
     records = notes(bus)
-    assert await records.load_all() == []
+    assert await records.load_all() == {}
     gone = await records.save("p.gone", Note(key="p.gone"), 0)
     await records.delete("p.gone", gone.revision)
     await records.save("q.one", Note(key="q.one", text="old"), 0)
     await records.save("p.one", ONE, 0)
     await records.save("q.one", Note(key="q.one", text="new"), (await records.load_versions(["q.one"]))[0].revision)
     await bus.jetstream.publish(f"$KV.{CATALOGUE.name}.p.damaged", b"{")
-    assert await records.load_all() == [ONE, Note(key="q.one", text="new")]
+    new = Note(key="q.one", text="new")
+    assert await records.load_all() == {"p.one": ONE, "q.one": new}
+    assert await records.load_all("q.*") == {"q.one": new}
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b'{"key": "p.other", "text": "secret"}'])

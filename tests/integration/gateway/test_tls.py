@@ -1,8 +1,10 @@
 """HTTPS of the gateway, with a certificate that the test makes."""
 
+import asyncio
 import ssl
 import subprocess
 from pathlib import Path
+from runpy import run_path
 
 import httpx
 import pytest
@@ -16,6 +18,9 @@ from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import load_tls_files, open_gateway
 
 from .conftest import OWNER, make_settings
+
+PROBE = Path(__file__).parents[3] / "docker" / "probe.py"
+"""Health check of the containers."""
 
 
 @pytest.fixture
@@ -54,6 +59,8 @@ async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(
             assert (await client.get(f"{url}/api/keys")).json() == {"keys": []}
             with pytest.raises(httpx.TransportError):
                 await client.get(f"{url.replace('https', 'http')}/api/keys")
+        probe, port = run_path(str(PROBE))["probe"], httpx.URL(url).port
+        assert (await asyncio.to_thread(probe, port, "/healthz", tls=True)).split()[1] == "200"
     assert len(loaded) == 1
 
 

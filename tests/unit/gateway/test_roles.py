@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi import APIRouter
 
+from skillbus.contracts.bus_users import ADMINISTRATION, BUS_USERS, Zone
 from skillbus.contracts.gateway.api_keys import ALL_PROJECTS, Role
 from skillbus.contracts.learner.knowledge import EXAMPLE_ID
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
@@ -139,6 +140,13 @@ async def test_every_operation_declares_its_role_and_only_probes_are_public() ->
     public = [operation for operation in operations if operation.members["x-role"] == "public"]
     assert all(is_open_path(operation.path) and operation.members["security"] == [] for operation in public)
     assert not [str(it) for it in operations if it not in public and is_open_path(it.path)]
+
+
+async def test_the_user_of_the_bus_that_programs_share_may_not_send_what_http_leaves_to_admins() -> None:
+    of_admins = {operation.id for operation in await list_operations() if operation.members["x-role"] == Role.ADMIN}
+    [client] = [user for user in BUS_USERS if user.zone is Zone.CLIENTS]
+    assert of_admins & {endpoint.name for endpoint in ADMINISTRATION}
+    assert of_admins & {endpoint.name for endpoint in client.calls} == set()
 
 
 async def test_without_a_valid_key_every_operation_but_the_probes_answers_401_and_asks_nobody() -> None:

@@ -84,6 +84,11 @@ class Feed(Generic[FactT_co]):
         """Return the subject for one thing. `identity` is a token without dots, spaces or wildcards."""
         return f"skillbus.feed.{self.entity}.{self.fact}.{identity}"
 
+    @property
+    def pattern(self) -> str:
+        """Subject pattern of all messages of this feed."""
+        return self.subject("*")
+
 
 class HealthCheck(Message):
     """State of one thing that a service needs."""

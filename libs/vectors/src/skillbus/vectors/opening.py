@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.vectors.errors import VectorStoreRejected
@@ -51,8 +51,25 @@ class QdrantSettings(BaseSettings):
     url: str
     """URL of the server. Qdrant Edge belongs to one process, so services in processes of their own need a server."""
     api_key: SecretStr | None = None
+    api_key_file: Path | None = None
+    """File with the key, instead of `api_key`."""
     prefer_grpc: bool = False
     timeout_s: float = Field(default=5.0, gt=0)
+
+    @field_validator("api_key_file")
+    @classmethod
+    def _check_key_file(cls, path: Path | None) -> Path | None:
+        try:
+            if path is not None:
+                _read_key(path)
+        except (OSError, UnicodeDecodeError) as error:
+            problem = f"cannot read {path} ({type(error).__name__}): `skillbus init-deploy` makes the file"
+            raise ValueError(problem) from None
+        return path
+
+
+def _read_key(path: Path) -> str:
+    return path.read_text("ascii").strip()
 
 
 @asynccontextmanager
@@ -60,10 +77,12 @@ async def open_qdrant_server() -> AsyncGenerator[VectorStore]:
     """Open the server that the environment names.
 
     Raises:
-        ValidationError: `SKILLBUS_QDRANT_URL` is missing.
+        ValidationError: `SKILLBUS_QDRANT_URL` is missing, or the file with the key cannot be read.
     """
     settings = QdrantSettings()
     api_key = settings.api_key.get_secret_value() if settings.api_key else None
+    if settings.api_key_file is not None:
+        api_key = _read_key(settings.api_key_file)
     async with open_vector_store(
         settings.url, None, api_key=api_key, prefer_grpc=settings.prefer_grpc, timeout_s=settings.timeout_s
     ) as store:

@@ -107,13 +107,17 @@ class KvRecords(Generic[RecordT]):
                 ErrorCode.UNAVAILABLE, f"Could not read the records of {self._bucket}: {error!r}"
             ) from error
 
-    async def load_all(self) -> list[RecordT]:
-        """Return all records, for a small bucket. Unlike `iterate` it needs no right to create a consumer."""
+    async def load_all(self, pattern: str = ">") -> dict[str, RecordT]:
+        """Return the records of the keys that match `pattern`, ordered by key, for a small bucket.
+
+        Unlike `iterate` it needs no right to create a consumer.
+        """
         prefix = f"$KV.{self._bucket}."
         async with jetstream_call(f"list the keys of {self._bucket}"):
-            info = await self._jetstream.stream_info(f"KV_{self._bucket}", subjects_filter=f"{prefix}>")
+            info = await self._jetstream.stream_info(f"KV_{self._bucket}", subjects_filter=f"{prefix}{pattern}")
         keys = sorted(subject.removeprefix(prefix) for subject in info.state.subjects or {})
-        return [version.record for version in await self.load_versions(keys) if version.record is not None]
+        versions = await self.load_versions(keys)
+        return {key: version.record for key, version in zip(keys, versions, strict=True) if version.record is not None}
 
     async def save(self, key: str, record: RecordT, revision: int) -> StoredRecord[RecordT]:
         """Write a record over `revision`; 0 writes a new one, also over a deleted or damaged value.

@@ -130,6 +130,9 @@ class RunsListed(Message):
     """Value of `after` for the next page. It can be present on a page that is not full. Absent on the last page."""
 
 
+CANCEL_SIGNALS: Final = "skillbus.ctl.run.cancel.*"
+"""Subjects on which replicas of the sandbox tell each other to end a run; the last token is the run's id."""
+
 RUN_PRINTED: Final = Feed(
     service=SERVICE,
     entity="run",

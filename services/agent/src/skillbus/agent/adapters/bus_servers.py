@@ -38,7 +38,7 @@ class KvServers:
         await self._records.purge(_key_name(key))  # with its history, which holds values of headers
 
     async def list_servers(self) -> tuple[RegisteredServer, ...]:
-        return tuple(await self._records.load_all())
+        return tuple((await self._records.load_all()).values())
 
 
 class KvServerChanges:

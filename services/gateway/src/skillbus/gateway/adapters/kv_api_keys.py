@@ -53,12 +53,11 @@ class KvApiKeys:
         self._is_closing = False
 
     async def list_records(self) -> tuple[ApiKeyRecord, ...]:
-        return tuple([stored.record async for _, stored in self._keys.iterate(f"{_KEY}*")])
+        return tuple((await self._keys.load_all(f"{_KEY}*")).values())
 
     async def list_uses(self) -> Mapping[str, datetime]:
-        return {
-            key.removeprefix(_USE): stored.record.last_used_at async for key, stored in self._uses.iterate(f"{_USE}*")
-        }
+        uses = await self._uses.load_all(f"{_USE}*")
+        return {key.removeprefix(_USE): use.last_used_at for key, use in uses.items()}
 
     async def add_record(self, record: ApiKeyRecord) -> None:
         await self._keys.save(f"{_KEY}{record.id}", record, 0)

@@ -18,6 +18,7 @@ from nats.errors import NoRespondersError
 from skillbus.common.bus.events import publish_to_feed
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.sandbox.run_history import (
+    CANCEL_SIGNALS,
     FEED_BYTES,
     RUN_PRINTED,
     OutputStream,
@@ -170,4 +171,4 @@ class BusRunLines:
 
 
 def _subject(run_id: str) -> str:
-    return f"skillbus.ctl.run.cancel.{run_id}"
+    return CANCEL_SIGNALS.replace("*", run_id)

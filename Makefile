@@ -110,9 +110,10 @@ test-containers: setup ## The tests that need Docker or Podman
 bench: setup ## Run the benchmarks; results go to benchmarks/results
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-documents: setup ## Make the generated documents again: contracts, AsyncAPI, schema snapshots, traceability
+documents: setup ## Make the generated documents again: contracts, AsyncAPI, schema snapshots, traceability, the client's reference
 	$(BIN)/python -m skillbus.contracts.documents
 	$(BIN)/python tests/architecture/traceability.py
+	$(BIN)/python tests/architecture/client_reference.py
 
 contracts: documents
 

@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 
-from skillbus.cli.client.local_server import find_data_directory, read_local_server
 from skillbus.cli.command_tree import TRAILING_WORDS, CommandSpec
 from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
 from skillbus.cli.output import CommandOutput, clean_line, open_output
 from skillbus.cli.server.launcher import Externals
+from skillbus.client.local_server import (
+    DEFAULT_URL,
+    KEY_VARIABLES,
+    URL_VARIABLE,
+    find_data_directory,
+    read_local_server,
+    use_local_key,
+)
 
 if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection, Remote
 
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
-_KEY_VARIABLES: Final = ["SKILLBUS_API_KEY", "SKILLBUS_OWNER_KEY"]
 _KEY_HELP: Final = "API key of the server. Default: the one in data/connection.json of a server on this machine."
 _KEY_OPTION: Final = "--api-key"
 _SHORT_KEY_OPTION: Final = "--key"
@@ -129,12 +133,8 @@ def remote_command(
             **own: object,
         ) -> None:
             # httpx takes 0.1 s of CPU to import, which help pages need not wait for.
-            from skillbus.cli.client.connection import (  # noqa: PLC0415
-                Remote,
-                check_key,
-                check_url,
-                open_connection,
-            )
+            from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
+            from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
 
             externals = ctx.ensure_object(Externals)
             address = _check(check_url, url, url_option)
@@ -148,10 +148,8 @@ def remote_command(
 
             _run_command(ask, asyncio.run, as_json=as_json)
 
-        url_type = Annotated[
-            str, typer.Option(url_option, envvar="SKILLBUS_URL", help="Address of the skillbus server.")
-        ]
-        key_type = Annotated[str | None, typer.Option(key_option, envvar=_KEY_VARIABLES, help=_KEY_HELP)]
+        url_type = Annotated[str, typer.Option(url_option, envvar=URL_VARIABLE, help="Address of the skillbus server.")]
+        key_type = Annotated[str | None, typer.Option(key_option, envvar=list(KEY_VARIABLES), help=_KEY_HELP)]
         _add_options(run, command, {"url": url_type, "key": key_type}, left_out=() if has_project else ("project",))
         spellings = {_SHORT_KEY_OPTION: _KEY_OPTION} if key_option == _KEY_OPTION else {}
         return CommandSpec(run, _format_help(command, example), trailing_words, {**spellings, **(aliases or {})})
@@ -176,16 +174,10 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
 
 
 def _use_local_key(remote: "Remote", data: object) -> "Remote":
-    """Take the key of a server that this user runs on this machine, if it is the one to be asked.
-
-    Over HTTP the key goes to the address that the server itself wrote down: another user of the machine could listen
-    on another address of `localhost`.
-    """
+    """Take the key of a server that this user runs on this machine, if it is the one to be asked."""
     with suppress(OSError):  # it is another user's server
-        local = read_local_server(data if isinstance(data, Path) else find_data_directory())
-        if local is not None and local.serves(remote.url):
-            url = local.url if local.url.startswith("http:") else remote.url
-            return replace(remote, url=url, key=local.key)
+        server = use_local_key(remote.url, read_local_server(data if isinstance(data, Path) else find_data_directory()))
+        return replace(remote, url=server.url, key=server.key)
     return remote
 
 

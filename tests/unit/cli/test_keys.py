@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from skillbus.cli.client.local_server import LocalServer, read_local_server
 from skillbus.cli.server.launcher import Externals
+from skillbus.client.local_server import LocalServer, read_local_server
 from skillbus.contracts.errors import ErrorCode
 from skillbus.standalone.data_directory import load_owner_key, write_connection_note
 

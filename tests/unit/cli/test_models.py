@@ -1,11 +1,10 @@
 import json
 import signal
 
-import httpx
 import pytest
 from rich.console import Console
 
-from skillbus.cli.client.connection import ApiConnection
+from skillbus.cli.client.connection import Remote, open_connection
 from skillbus.cli.errors import SwitchNotBegunError
 from skillbus.cli.models.switch_follower import follow_switch
 from skillbus.cli.output import CommandOutput, open_output
@@ -239,9 +238,9 @@ def test_ctrl_c_leaves_the_change_running_and_says_so(
 
 async def test_a_change_that_does_not_begin_is_not_waited_for_for_ever(server: FakeModels) -> None:
     transport = server.externals().transport
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+    async with open_connection(Remote("http://x"), transport) as connection:
         with pytest.raises(SwitchNotBegunError, match="tools"):
-            await follow_switch(ApiConnection(http), open_output(as_json=True), "f-new", patience_s=0)
+            await follow_switch(connection, open_output(as_json=True), "f-new", patience_s=0)
 
 
 def test_an_index_is_switched_and_followed(skillbus: CommandLine, server: FakeModels) -> None:

@@ -1,39 +1,23 @@
-"""Connection to the HTTP API: sends requests, parses replies, and turns every failure into a `CliError`."""
+"""Connection of the command line: sends calls through `skillbus.client`, and turns its errors into `CliError`s."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from ipaddress import ip_address
-from typing import BinaryIO, Final, TypedDict, TypeVar, Unpack
-from urllib.parse import urljoin, urlsplit
+from typing import Final, TypeVar, Unpack
 
 import httpx
 from pydantic import BaseModel
 
-from skillbus.cli.client.http_api import parse_problem, parse_reply
-from skillbus.cli.errors import NoAnswerError, StrangeReplyError, UnreachableError
-
-QueryParams = Mapping[str, str | Sequence[str]]
-JsonMembers = Mapping[str, object]
+from skillbus.cli.client.http_api import make_cli_error, parse_reply
+from skillbus.client.call import Call, QueryParams, SentParts, check_same_server
+from skillbus.client.connection import AsyncConnection
+from skillbus.client.errors import SkillbusError
 
 _REPLY_S: Final = 60.0
-_CONNECT_S: Final = 5.0
-
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 PageT = TypeVar("PageT", bound=BaseModel)
 RowT = TypeVar("RowT")
-
-
-class RequestParts(TypedDict, total=False):
-    """Optional parts of a request."""
-
-    params: QueryParams
-    json: JsonMembers | None
-    data: Mapping[str, str]
-    files: Mapping[str, tuple[str, bytes | BinaryIO, str]]
-    content: AsyncIterable[bytes]
-    headers: Mapping[str, str] | Mapping[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +33,7 @@ class Remote:
 class ApiConnection:
     """HTTP client bound to one server and project. All methods raise the errors of `skillbus.cli.errors`."""
 
-    http: httpx.AsyncClient
+    client: AsyncConnection
     project: str | None = None
 
     @property
@@ -58,18 +42,14 @@ class ApiConnection:
         return {"project": self.project} if self.project else {}
 
     async def send(
-        self, method: str, path: str, *, wait_s: float = _REPLY_S, **parts: Unpack[RequestParts]
+        self, method: str, path: str, *, wait_s: float = _REPLY_S, **parts: Unpack[SentParts]
     ) -> httpx.Response:
         """Send a request and return its successful response."""
-        timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
-        with self._cli_errors(wait_s):
-            response = await self.http.request(method, path, timeout=timeout, **parts)
-        if not response.is_success:
-            raise parse_problem(response.content, response)
-        return response
+        with _cli_errors():
+            return await self.client.send(Call(method, path, parts, wait_s))
 
     async def request(
-        self, reply: type[ReplyT], method: str, path: str, *, wait_s: float = _REPLY_S, **parts: Unpack[RequestParts]
+        self, reply: type[ReplyT], method: str, path: str, *, wait_s: float = _REPLY_S, **parts: Unpack[SentParts]
     ) -> ReplyT:
         """Send a request and parse the body of its response."""
         response = await self.send(method, path, wait_s=wait_s, **parts)
@@ -106,92 +86,37 @@ class ApiConnection:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, *, silence_s: float, **parts: Unpack[RequestParts]
+        self, method: str, path: str, *, silence_s: float, **parts: Unpack[SentParts]
     ) -> AsyncIterator[httpx.Response]:
         """Open a response and read its body as it arrives. `silence_s` is the longest pause between two parts."""
-        timeout = httpx.Timeout(silence_s, connect=_CONNECT_S)
-        with self._cli_errors(silence_s):
-            async with self.http.stream(method, path, timeout=timeout, **parts) as response:
-                if not response.is_success:
-                    raise parse_problem(await response.aread(), response)
+        with _cli_errors():
+            async with self.client.stream(Call(method, path, parts, silence_s)) as response:
                 yield response
 
     async def fetch_url(self, url: str) -> bytes:
         """Return the content at a URL of this server. Other servers are refused: they must not receive the key."""
-        base = str(self.http.base_url)
-        if _origin(urljoin(base, url)) != _origin(base):
-            raise StrangeReplyError(f"an artifact lies at {url}, which is another server", "Fetch it by hand.")
+        with _cli_errors():
+            check_same_server(self.client.url, url)
         return (await self.send("GET", url)).content
-
-    @contextmanager
-    def _cli_errors(self, wait_s: float) -> Iterator[None]:
-        """Turn errors of the transport into errors of the command line."""
-        try:
-            yield
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            base = str(self.http.base_url).rstrip("/")
-            raise UnreachableError(
-                f"no server answers at {base} ({error or type(error).__name__})",
-                "Start it with `skillbus up`, or give its address with --url or SKILLBUS_URL.",
-            ) from error
-        except httpx.TimeoutException as error:
-            raise NoAnswerError(f"no answer within {wait_s:g} s", "Try again, or read the server's log.") from error
-        except httpx.TransportError as error:
-            raise NoAnswerError(
-                f"the connection broke off ({error or type(error).__name__})",
-                "`skillbus status` shows whether the server is still running.",
-            ) from error
 
 
 @asynccontextmanager
 async def open_connection(
     remote: Remote, transport: httpx.AsyncBaseTransport | None = None
 ) -> AsyncIterator[ApiConnection]:
-    """Open a connection for the length of a command. Proxies of the environment are not used for a loopback address.
+    """Open a connection for the length of a command, which asks once and tells its user what failed.
 
     Raises:
         ValueError: `remote.url` is not the address of an HTTP server.
     """
-    headers = {"Accept": "application/json"}
-    if remote.key:
-        headers["Authorization"] = f"Bearer {remote.key}"
-    host = urlsplit(check_url(remote.url)).hostname or ""
+    async with AsyncConnection(remote.url, remote.key, retries=0, transport=transport) as client:
+        yield ApiConnection(client, remote.project)
+
+
+@contextmanager
+def _cli_errors() -> Iterator[None]:
+    """Turn errors of the client into errors of the command line."""
     try:
-        is_loopback = ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost"
-    async with httpx.AsyncClient(
-        base_url=remote.url, headers=headers, transport=transport, trust_env=not is_loopback
-    ) as http:
-        yield ApiConnection(http, remote.project)
-
-
-def check_url(url: str) -> str:
-    """Return the address of an HTTP server unchanged.
-
-    Raises:
-        ValueError: It is something else.
-    """
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise ValueError(f"{url!r} is not an address: {error}") from error
-    if parts.scheme not in {"http", "https"} or not parts.host:
-        raise ValueError(f"{url!r} is not an address like http://127.0.0.1:8080")
-    return url
-
-
-def check_key(key: str | None) -> str | None:
-    """Return the key unchanged.
-
-    Raises:
-        ValueError: An HTTP header cannot carry it.
-    """
-    if key is not None and not (key.isascii() and key.isprintable()):
-        raise ValueError("a key consists of printable ASCII characters")
-    return key
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        yield
+    except SkillbusError as error:
+        raise make_cli_error(error) from error

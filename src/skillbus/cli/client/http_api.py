@@ -1,14 +1,14 @@
-"""HTTP API: its paths, and the parsing of its replies and problem documents."""
+"""HTTP API as the command line uses it: its paths, and the errors of the client as errors of a command."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final, TypeVar
-from urllib.parse import quote
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from skillbus.cli.errors import ProblemError, StrangeReplyError
+from skillbus.cli.errors import CliError, NoAnswerError, ProblemError, StrangeReplyError, UnreachableError
+from skillbus.client import call
+from skillbus.client.errors import ApiError, NoReplyError, ServerUnreachableError, SkillbusError, UnexpectedReplyError
 from skillbus.contracts.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -63,11 +63,6 @@ ADVICE: Final[dict[ErrorCode, str]] = {
 """Next step of the caller, for every code that a server sends."""
 
 
-def join_path(base: str, *names: str) -> str:
-    """Append names as segments. Dots are quoted too: HTTP clients remove the segments `.` and `..`."""
-    return "/".join((base, *(quote(name, safe="").replace(".", "%2E") for name in names)))
-
-
 def parse_reply(reply: type[ReplyT], text: str | bytes, response: httpx.Response) -> ReplyT:
     """Parse a reply, or a part of one that arrives as a stream.
 
@@ -75,32 +70,36 @@ def parse_reply(reply: type[ReplyT], text: str | bytes, response: httpx.Response
         StrangeReplyError: The text is not a reply of this type.
     """
     try:
-        return reply.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole reply"
-        raise build_strange_reply(response, f"its reply does not parse: {where}: {first['msg']}") from error
+        return call.parse_reply(reply, text, response)
+    except SkillbusError as error:
+        raise make_cli_error(error) from error
 
 
-def build_strange_reply(response: httpx.Response, problem: str) -> StrangeReplyError:
+def build_strange_reply(response: httpx.Response, problem: str) -> CliError:
     """Build the error for a response that skillbus does not send."""
-    return StrangeReplyError(
-        f"{response.url.copy_with(query=None)}: {problem}",
-        "Check that --url is the address of a skillbus server of this version.",
-    )
+    return make_cli_error(call.build_unexpected(response, problem))
 
 
-def parse_problem(content: bytes, response: httpx.Response) -> ProblemError | StrangeReplyError:
+def parse_problem(content: bytes, response: httpx.Response) -> CliError:
     """Build the error from a problem document, or from an error in OpenAI's form, which the paths below /v1 send."""
-    try:
-        problem = json.loads(content)
-    except ValueError:
-        problem = None
-    if isinstance(problem, dict) and isinstance(problem.get("error"), dict):
-        problem = {"detail": problem["error"].get("message"), "code": problem["error"].get("code")}
-    if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
-        return build_strange_reply(response, f"it answered {response.status_code} without a problem document")
-    status = problem.get("status")
-    code = str(problem.get("code") or "")
-    advice = ADVICE[ErrorCode(code)] if code in set(ErrorCode) else ""
-    return ProblemError(problem, status if isinstance(status, int) else response.status_code, advice)
+    return make_cli_error(call.build_error(content, response))
+
+
+def make_cli_error(error: SkillbusError) -> CliError:
+    """Return the error of the command line, with the next step of its user, for an error of the client."""
+    match error:
+        case ApiError():
+            advice = ADVICE[ErrorCode(error.code)] if error.code in set(ErrorCode) else ""
+            return ProblemError(error.document, error.status, advice)
+        case ServerUnreachableError():
+            return UnreachableError(
+                f"no server answers at {error.url} ({error.reason})",
+                "Start it with `skillbus up`, or give its address with --url or SKILLBUS_URL.",
+            )
+        case UnexpectedReplyError():
+            advice = "Check that --url is the address of a skillbus server of this version."
+            return StrangeReplyError(f"{error.url}: {error.problem}", advice)
+        case NoReplyError() if error.timeout_s is not None:
+            return NoAnswerError(str(error), "Try again, or read the server's log.")
+        case _:
+            return NoAnswerError(str(error), "`skillbus status` shows whether the server is still running.")

@@ -10,9 +10,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.client.http_api import KEYS, join_path
+from skillbus.cli.client.http_api import KEYS
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.client.call import join_path
 from skillbus.contracts.gateway.api_keys import ApiKey, ApiKeyCreated, ApiKeyRevoked, ApiKeysListed, CreateApiKey, Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.client.http_api import KNOWLEDGE, join_path
+from skillbus.cli.client.http_api import KNOWLEDGE
 from skillbus.cli.errors import NotReviewedError
 from skillbus.cli.knowledge import view
 from skillbus.cli.knowledge.options import (
@@ -22,6 +22,7 @@ from skillbus.cli.knowledge.options import (
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line, clean_text
 from skillbus.cli.session import Session, remote_command
+from skillbus.client.call import join_path
 from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeWritten
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.projects import KnowledgeProject

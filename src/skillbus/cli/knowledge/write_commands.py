@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from skillbus.cli.client.http_api import IMPORT_S, KNOWLEDGE, join_path
+from skillbus.cli.client.http_api import IMPORT_S, KNOWLEDGE
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import decode_text, read_input
 from skillbus.cli.knowledge.options import By, Expect, Id, Reason, build_headers, complete_type
 from skillbus.cli.knowledge.view import format_written
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, remote_command
+from skillbus.client.call import join_path
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
 from skillbus.contracts.learner.items import CreateKnowledge, KnowledgeChanges, KnowledgeWritten
 from skillbus.contracts.learner.knowledge import KNOWN_TYPES, NOTE, KnowledgeItem

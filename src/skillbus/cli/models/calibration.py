@@ -18,11 +18,12 @@ from skillbus.calibration.fit import check_enough, fit_calibration
 from skillbus.calibration.judged import Judged, load_judged
 from skillbus.calibration.pairs import build_survey
 from skillbus.calibration.vectors import JudgedVectors, Rows, build_vectors, list_query_texts
-from skillbus.cli.client.http_api import EMBEDDINGS, MODELS, build_strange_reply, join_path, parse_reply
+from skillbus.cli.client.http_api import EMBEDDINGS, MODELS, build_strange_reply, parse_reply
 from skillbus.cli.errors import CannotCalibrateError, LocalFileError, StrangeReplyError
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session
 from skillbus.cli.tables import build_table
+from skillbus.client.call import join_path
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration, ModelRecord
 from skillbus.contracts.http import OpenAiEmbeddings

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from skillbus.cli.client.http_api import INDEXES, MODELS, join_path
+from skillbus.cli.client.http_api import INDEXES, MODELS
 from skillbus.cli.models.switch_follower import follow_switch, is_running
 from skillbus.cli.models.view import render_indexes, render_models
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.client.call import join_path
 from skillbus.contracts.embedder.registry import CreateModel, LocalRuntime, ModelRecord, ModelsListed, UpdateModel
 from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 

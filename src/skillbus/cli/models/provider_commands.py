@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
-from skillbus.cli.client.http_api import PROVIDERS, join_path
+from skillbus.cli.client.http_api import PROVIDERS
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.models.view import render_providers
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.client.call import join_path
 from skillbus.contracts.embedder.registry import (
     CreateProvider,
     ProviderKind,

@@ -5,13 +5,14 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.client.http_api import RUNS, join_path
+from skillbus.cli.client.http_api import RUNS
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.options import check_skill_name
 from skillbus.cli.runs.artifacts import SavedArtifacts, save_artifacts
 from skillbus.cli.runs.runner import request_cancel
 from skillbus.cli.runs.view import render_run, render_runs
 from skillbus.cli.session import Session, remote_command
+from skillbus.client.call import join_path
 from skillbus.contracts.sandbox.run_history import RunFile, RunRecord, RunsListed
 
 RunId = Annotated[str | None, typer.Argument(metavar="ID", help="Id of one run.", show_default=False)]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from skillbus.cli.client.http_api import RUNS, SKILLS, build_strange_reply, join_path, parse_problem, parse_reply
+from skillbus.cli.client.http_api import RUNS, SKILLS, build_strange_reply, parse_problem, parse_reply
 from skillbus.cli.errors import RunFailedError, StoppedError
 from skillbus.cli.output import CommandOutput, clean_text
 from skillbus.cli.runs.artifacts import fetch_content, save_artifacts
 from skillbus.cli.session import Session
+from skillbus.client.call import join_path
 from skillbus.contracts.http import RunPrinted, RunReply
 from skillbus.contracts.sandbox.run_history import OutputStream, RunCancelled
 from skillbus.contracts.sandbox.skill_runs import RunStatus

@@ -6,10 +6,11 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from skillbus.cli.client.http_api import DEAD_LETTERS, join_path
+from skillbus.cli.client.http_api import DEAD_LETTERS
 from skillbus.cli.output import clean_text
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tables import build_document, build_table
+from skillbus.client.call import join_path
 from skillbus.contracts.indexer.dead_letters import (
     MAX_DEAD_LETTERS,
     DeadLetter,

@@ -10,12 +10,13 @@ import typer
 from rich.table import Table
 
 from skillbus.cli import tables
-from skillbus.cli.client.http_api import SKILLS, join_path
+from skillbus.cli.client.http_api import SKILLS
 from skillbus.cli.errors import EXIT_FAILED, CliError, LocalFileError, NotASkillError, UnreachableError
 from skillbus.cli.options import NameArgument, check_skill_name
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.skills.view import render_check, render_history, render_network, render_skills
+from skillbus.client.call import join_path
 from skillbus.common.archive import ArchiveError, pack_directory
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill

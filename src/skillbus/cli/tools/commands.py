@@ -4,12 +4,13 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.client.http_api import MCP_S, TOOLS, join_path
+from skillbus.cli.client.http_api import MCP_S, TOOLS
 from skillbus.cli.errors import ToolFailedError
 from skillbus.cli.options import ThresholdOption, parse_args
 from skillbus.cli.output import clean_line, clean_text
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.view import format_state, render_hits, render_tool, render_tools
+from skillbus.client.call import join_path
 from skillbus.contracts.agent.tool_calls import ToolCalled
 from skillbus.contracts.indexer.tools import CatalogueTool, ToolsListed, ToolsRemoved, ToolState, ToolType
 from skillbus.contracts.retriever.tool_search import ToolsFound

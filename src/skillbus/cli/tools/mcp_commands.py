@@ -10,13 +10,14 @@ from rich.text import Text
 
 from skillbus.agent.domain.servers.operator_file import MCP_FILE, CommandServer
 from skillbus.cli import tables
-from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS, join_path
+from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, ProblemError, UnreachableError
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.server.commands import DEFAULT_DATA, DataOption
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, read_entries, remove_entry
+from skillbus.client.call import join_path
 from skillbus.contracts.agent.mcp_servers import (
     McpServer,
     McpServerRemoved,
@@ -176,7 +177,7 @@ async def refresh_servers(session: Session, names: Sequence[str], path: Path) ->
             server = None
         if server is None or server.source is not McpServerSource.FILE:
             raise LocalFileError(
-                f"{name} is in {path}, but the skillbus at {session.connection.http.base_url} does not follow it",
+                f"{name} is in {path}, but the skillbus at {session.connection.client.url} does not follow it",
                 "Check --data and --server, and that it runs without --no-key."
                 " `skillbus status` tells of a refused file.",
             )

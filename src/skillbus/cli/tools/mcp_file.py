@@ -22,9 +22,9 @@ from skillbus.agent.domain.servers.operator_file import (
     parse_entries,
     parse_operator_file,
 )
-from skillbus.cli.client.local_server import is_loopback_url, read_local_server
 from skillbus.cli.errors import LocalFileError
 from skillbus.cli.session import Session
+from skillbus.client.local_server import is_loopback_url, read_local_server
 
 FileOption = Annotated[
     Path | None,
@@ -56,7 +56,7 @@ def find_mcp_file(session: Session, data: Path, file: Path | None) -> Path:
             "Commands are added where skillbus runs: give its --data, or the --file that its agent follows. Servers "
             "that run elsewhere are added with --url.",
         )
-    server = str(session.connection.http.base_url)
+    server = session.connection.client.url
     try:
         local = read_local_server(data)
     except OSError as error:

@@ -11,7 +11,7 @@ from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import IndexerStatus
 from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolPut, ToolPutOutcome
 from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePutOutcome
-from skillbus.contracts.message import Blob, Message, Project
+from skillbus.contracts.message import Blob, Message, Project, ProjectMessage
 from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunResult
 
@@ -87,6 +87,13 @@ class SystemStatus(Message):
     """NATS and each service. `detail` says why one is not ready."""
     indexer: IndexerStatus | None
     """State of the index. Absent if the indexer does not reply."""
+
+
+class AuditOrder(ProjectMessage):
+    """Request for an audit."""
+
+    fix: bool = False
+    """True repairs the differences before the audit."""
 
 
 class UnansweredAudit(Message):

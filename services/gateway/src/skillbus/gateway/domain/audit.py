@@ -7,19 +7,11 @@ from typing import TypeVar
 from skillbus.contracts import agent, indexer
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, AuditCallable, CallableAudited
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.http import AuditReport, UnansweredAudit
+from skillbus.contracts.http import AuditOrder, AuditReport, UnansweredAudit
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, AuditIndex, IndexAudited
-from skillbus.contracts.message import ProjectMessage
 from skillbus.gateway.domain.ports import AWAY, BusCaller
 
 T = TypeVar("T")
-
-
-class AuditOrder(ProjectMessage):
-    """Request for an audit."""
-
-    fix: bool = False
-    """True repairs the differences before the audit."""
 
 
 class SystemAuditor:

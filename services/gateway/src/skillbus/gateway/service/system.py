@@ -11,10 +11,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.contracts.http import AuditReport, SystemStatus
+from skillbus.contracts.http import AuditOrder, AuditReport, SystemStatus
 from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
-from skillbus.gateway.domain.audit import AuditOrder, SystemAuditor
+from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
 

@@ -10,6 +10,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 DATA_VARIABLE: Final = "SKILLBUS_DATA"
+URL_VARIABLE: Final = "SKILLBUS_URL"
+KEY_VARIABLES: Final = ("SKILLBUS_API_KEY", "SKILLBUS_OWNER_KEY")
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
 _NOTE: Final = "connection.json"
 _LOOPBACK: Final = "localhost"
 _PORTS: Final = {"http": 80, "https": 443}
@@ -53,6 +56,31 @@ def read_local_server(data: Path) -> LocalServer | None:
     for anywhere, here in (("//0.0.0.0", "//127.0.0.1"), ("//[::]", "//[::1]")):
         url = url.replace(anywhere, here, 1)
     return LocalServer(url, None if key is None else str(key))
+
+
+def find_server(url: str | None = None, key: str | None = None, data: Path | None = None) -> LocalServer:
+    """Return the server to ask, and its key.
+
+    The address is the given one, that of `SKILLBUS_URL`, that of the server on this machine, or the default. The key is
+    the given one, that of `SKILLBUS_API_KEY`, or that of the server on this machine if it is the one to be asked.
+    """
+    local: LocalServer | None = None
+    with suppress(OSError):  # it is another user's server
+        local = read_local_server(data or find_data_directory())
+    url = url or os.environ.get(URL_VARIABLE) or (DEFAULT_URL if local is None else local.url)
+    key = key or next(filter(None, map(os.environ.get, KEY_VARIABLES)), None)
+    return LocalServer(url, key) if key is not None else use_local_key(url, local)
+
+
+def use_local_key(url: str, local: LocalServer | None) -> LocalServer:
+    """Return the server at an address, with the key of the one on this machine if it is that one.
+
+    Over HTTP the key goes to the address that the server itself wrote down: another user of the machine could listen
+    on another address of `localhost`.
+    """
+    if local is None or not local.serves(url):
+        return LocalServer(url, None)
+    return LocalServer(local.url if local.url.startswith("http:") else url, local.key)
 
 
 def is_loopback_url(url: str) -> bool:

@@ -36,6 +36,17 @@ async def http(gateway: Gateway) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 @pytest.fixture
+async def other(bus_settings: BusSettings, gateway: Gateway) -> AsyncGenerator[httpx.AsyncClient]:
+    """The owner's client of a second replica, with a connection of its own."""
+    async with (
+        open_bus(bus_settings, "second", CollectorRegistry()) as bus,
+        open_gateway(bus, make_settings()) as opened,
+        httpx.AsyncClient(base_url=opened.url, headers=OWNER, trust_env=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
 async def services(bus_settings: BusSettings) -> AsyncGenerator[Bus]:
     """The connection of the services behind the gateway."""
     async with open_bus(bus_settings, "services", CollectorRegistry()) as opened:

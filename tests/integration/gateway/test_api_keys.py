@@ -18,10 +18,10 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord
 from skillbus.contracts.resources import API_KEYS
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.gateway.adapters import kv_api_keys
-from skillbus.gateway.adapters.kv_api_keys import KvApiKeys, open_api_keys
+from skillbus.gateway.adapters.kv_api_keys import open_api_keys
+from skillbus.gateway.adapters.ring_follower import RingFollower
 from skillbus.gateway.domain.access.key_ring import KeyRing
-from skillbus.gateway.wiring import Gateway, open_gateway
+from skillbus.gateway.wiring import open_gateway
 
 from .conftest import OWNER, Serve, make_settings
 
@@ -40,17 +40,6 @@ async def create(http: httpx.AsyncClient, **more: JsonValue) -> dict[str, str]:
 
 def bearer(made: dict[str, str]) -> dict[str, str]:
     return {"Authorization": f"Bearer {made['key']}"}
-
-
-@pytest.fixture
-async def other(bus_settings: BusSettings, gateway: Gateway) -> AsyncGenerator[httpx.AsyncClient]:
-    """The owner's client of a second replica, with a connection of its own."""
-    async with (
-        open_bus(bus_settings, "second", CollectorRegistry()) as bus,
-        open_gateway(bus, make_settings()) as opened,
-        httpx.AsyncClient(base_url=opened.url, headers=OWNER, trust_env=False) as client,
-    ):
-        yield client
 
 
 @pytest.fixture
@@ -149,9 +138,9 @@ async def test_after_a_reconnection_a_key_lets_nobody_in_before_all_keys_were_re
 ) -> None:
     made = await create(http)
 
-    async def hear_nothing(_: KvApiKeys, __: Msg) -> None: ...
+    async def hear_nothing(_: object, __: Msg) -> None: ...
 
-    monkeypatch.setattr(KvApiKeys, "on_write", hear_nothing)
+    monkeypatch.setattr(RingFollower, "on_write", hear_nothing)
     async with (
         open_bus(bus_settings, "deaf", CollectorRegistry()) as bus,
         open_gateway(bus, make_settings()) as deaf,
@@ -169,9 +158,7 @@ async def test_after_a_reconnection_a_key_lets_nobody_in_before_all_keys_were_re
         assert await eventually(knock, lambda code: code == 401) == 401
 
 
-async def test_a_key_that_ended_long_ago_is_removed_with_those_that_it_made(
-    bus: Bus, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_that_ended_long_ago_is_removed_with_those_that_it_made(bus: Bus, http: httpx.AsyncClient) -> None:
     made, ended = await create(http), await create(http)
     now = datetime.now(UTC)
     records = KvRecords(bus, API_KEYS, ApiKeyRecord)
@@ -186,7 +173,6 @@ async def test_a_key_that_ended_long_ago_is_removed_with_those_that_it_made(
     await store("0000000031", "owner", 31)
     await store("madebyit31", "0000000031", None)
     await store("0000000029", "owner", 29)
-    monkeypatch.setattr(kv_api_keys, "_RELOAD_S", 0.01)
     async with open_api_keys(bus, KeyRing()):
 
         async def list_ids() -> set[str]:
@@ -209,14 +195,19 @@ async def test_a_damaged_record_hides_no_other_key(
 async def test_keys_whose_first_reading_is_cancelled_leave_no_subscription(
     bus: Bus, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def end(_: KvApiKeys) -> bool:
-        raise asyncio.CancelledError
+    begun = asyncio.Event()
 
-    monkeypatch.setattr(KvApiKeys, "load_ring", end)
+    async def begin(_: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(RingFollower, "load_ring", begin)
     ring, heard = KeyRing(), asyncio.Event()
+    opening = asyncio.create_task(open_api_keys(bus, ring).__aenter__())
+    await asyncio.wait_for(begun.wait(), 10)
+    opening.cancel()
     with pytest.raises(asyncio.CancelledError):
-        async with open_api_keys(bus, ring):
-            pytest.fail("it opened")
+        await opening
 
     async def note_write(_: Msg) -> None:
         heard.set()

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
+from skillbus.contracts.gateway.sessions import SessionRecord
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
@@ -28,6 +29,8 @@ from skillbus.gateway.domain.access.api_key import make_key
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
+from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.access.startup import hash_owner_key
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
@@ -35,6 +38,7 @@ from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
+from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -190,6 +194,19 @@ class FakeKeys:
 
 
 @dataclass
+class FakeSessions:
+    """Sessions that are stored in the ring of one gateway."""
+
+    ring: SessionRing
+
+    async def add_session(self, record: SessionRecord) -> None:
+        self.ring.put_record(record)
+
+    async def end_session(self, record: SessionRecord, revoked_at: datetime) -> None:
+        self.ring.put_record(record.model_copy(update={"revoked_at": revoked_at}))
+
+
+@dataclass
 class FakeConnection:
     is_connected: bool = True
 
@@ -213,6 +230,17 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     caller = ProjectCaller(_OfCurrentWorld("caller"))
     files, patience_s = _OfCurrentWorld("packages"), settings.upload_patience_s
     registry = CollectorRegistry()
+
+    def note_use(key_id: str) -> None:
+        _CURRENT.get().used_keys.append(key_id)
+
+    authenticator = Authenticator(
+        hash_owner_key(key),
+        _OfCurrentWorld("key_ring"),
+        _OfCurrentWorld("session_ring"),
+        SessionCookie(is_secure=settings.tls_in_front),
+        note_use,
+    )
     parts = GatewayParts(
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
@@ -225,6 +253,10 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
         ToolImporter(caller, patience_s=patience_s),
         KnowledgeImporter(caller, patience_s=patience_s),
         KeyRegistry(_OfCurrentWorld("key_store")),
+        SessionRoutes(
+            SessionRegistry(_OfCurrentWorld("session_store"), authenticator),
+            authenticator.session_cookie,
+        ),
         SystemRoutes(
             Readiness(caller, _OfCurrentWorld("connection"), timeout_s=settings.health_timeout_s),
             SystemAuditor(caller),
@@ -232,12 +264,6 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
         ),
     )
     router = build_router(parts, GuardedRoute)
-    ring = _OfCurrentWorld("key_ring")
-
-    def note_use(key_id: str) -> None:
-        _CURRENT.get().used_keys.append(key_id)
-
-    authenticator = Authenticator(hash_owner_key(key), ring, note_use=note_use)
     return build_app(router, TAGS, settings, authenticator, HttpMetrics(registry))
 
 
@@ -253,11 +279,14 @@ class World:
     feed: FakeFeed = field(default_factory=FakeFeed)
     connection: FakeConnection = field(default_factory=FakeConnection)
     key_ring: KeyRing = field(default_factory=KeyRing)
+    session_ring: SessionRing = field(default_factory=SessionRing)
     used_keys: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.key_store = FakeKeys(self.key_ring)
+        self.session_store = FakeSessions(self.session_ring)
         self.key_ring.replace_records((), frozenset())
+        self.session_ring.replace_records((), frozenset())
 
     def add_key(
         self, role: Role, *projects: str, expires_at: datetime | None = None, revoked_at: datetime | None = None

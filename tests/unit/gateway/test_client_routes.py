@@ -16,6 +16,8 @@ WITHOUT_METHOD: Final = {
     "healthz": "for load balancers; clients call get_status",
     "readyz": "for load balancers; clients call get_status",
     "metrics": "for Prometheus",
+    "create_session": "for browsers; clients send a key",
+    "end_session": "for browsers; clients send a key",
 }
 SHARED: Final = {"follow_skill": "run_skill"}
 """Operations that use the route of another one."""

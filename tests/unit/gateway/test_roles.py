@@ -178,6 +178,28 @@ async def test_a_role_may_send_what_the_document_declares_for_it_and_nothing_els
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.parametrize("role", list(Role))
+async def test_a_session_may_send_what_its_key_may_and_change_things_only_with_its_token(role: Role) -> None:
+    world, wrong = World(key=KEY), []
+    key = world.add_key(role, ALL_PROJECTS)
+    operations = sorted(await list_operations(), key=lambda it: it.id == "end_session")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(world.app()), base_url="http://gateway") as browser:
+        login = await browser.post("/api/session", headers={"Authorization": f"Bearer {key}"})
+        for operation in operations:
+            needed = operation.members["x-role"]
+            allowed = needed == "public" or role.includes(Role(needed))
+            is_reading = operation.method == "get"
+            world.caller.asked.clear()
+            without = await browser.request(**operation.make_request(None))
+            if refused(without) == (allowed and is_reading) or (world.caller.asked and not (allowed and is_reading)):
+                wrong.append((str(operation), "without a token", without.status_code))
+            token = {"X-CSRF-Token": login.json()["csrf_token"]}
+            if refused(await browser.request(**operation.make_request(None), headers=token)) == allowed:
+                wrong.append((str(operation), "with the token", without.status_code))
+        assert (await browser.get("/api/session")).status_code == 401
+    assert not wrong, "\n".join(map(str, wrong))
+
+
 async def test_what_concerns_all_projects_is_refused_to_a_key_of_one() -> None:
     world, wrong = World(key=KEY), []
     key = world.add_key(Role.ADMIN, MINE)

@@ -102,7 +102,10 @@ REGISTRY: Final = KeyValueBucket("registry", history=1)
 SWITCHES: Final = KeyValueBucket("switches")
 """Progress of the switch of each index to another model, by alias."""
 API_KEYS: Final = KeyValueBucket("api-keys", history=1)
-"""API keys of the gateway, as `key.<id>`, and the last use of each, as `use.<id>`. It holds hashes, never keys."""
+"""API keys of the gateway, as `key.<id>`, the last use of each, as `use.<id>`, and browser sessions, as `session.<id>`.
+
+It holds hashes, never keys or cookies.
+"""
 
 SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
     SKILL_INSTALLED,

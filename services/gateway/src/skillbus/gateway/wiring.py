@@ -23,11 +23,14 @@ from skillbus.contracts.sandbox.run_history import RUN_PRINTED
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
-from skillbus.gateway.adapters.kv_api_keys import KvApiKeys, open_api_keys
+from skillbus.gateway.adapters.kv_api_keys import open_api_keys
+from skillbus.gateway.adapters.kv_sessions import open_sessions
 from skillbus.gateway.adapters.project_caller import ProjectCaller
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
+from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.access.startup import (
     GatewayError,
     HostUnknownError,
@@ -42,6 +45,7 @@ from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
+from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -91,12 +95,14 @@ async def open_gateway(
     """
     if checked is None:
         checked = await check_start(settings)
-    ring = KeyRing()
+    ring, session_ring = KeyRing(), SessionRing()
     readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
     try:
-        async with open_api_keys(bus, ring) as keys:
-            authenticator = Authenticator(checked.owner_digest, ring, keys.check_connection, keys.note_use)
-            app = await _build_app(bus, settings, authenticator, keys, readiness)
+        async with open_api_keys(bus, ring) as keys, open_sessions(bus, session_ring) as sessions:
+            cookie = SessionCookie(is_secure=settings.tls_in_front or checked.tls is not None)
+            authenticator = Authenticator(checked.owner_digest, ring, session_ring, cookie, keys.note_use)
+            registry = SessionRegistry(sessions, authenticator)
+            app = await _build_app(bus, settings, authenticator, KeyRegistry(keys), registry, readiness)
             # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
             async with serve_http(app, settings.host, settings.port, checked.tls) as url:  # type: ignore[arg-type]
                 yield Gateway(url, readiness)
@@ -145,7 +151,12 @@ async def find_addresses(host: str) -> tuple[str, ...]:
 
 
 async def _build_app(
-    bus: Bus, settings: GatewaySettings, authenticator: Authenticator, keys: KvApiKeys, readiness: Readiness
+    bus: Bus,
+    settings: GatewaySettings,
+    authenticator: Authenticator,
+    keys: KeyRegistry,
+    sessions: SessionRegistry,
+    readiness: Readiness,
 ) -> ASGIApp:
     caller = ProjectCaller(bus.caller)
     installer = PackageInstaller(
@@ -163,7 +174,8 @@ async def _build_app(
         runner,
         ToolImporter(caller, patience_s=settings.upload_patience_s),
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
-        KeyRegistry(keys),
+        keys,
+        SessionRoutes(sessions, authenticator.session_cookie),
         SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
     )
     router = build_router(parts, GuardedRoute)

@@ -14,6 +14,7 @@ from skillbus.contracts.agent.mcp_servers import (
     RegisterMcpServer,
 )
 from skillbus.contracts.gateway.api_keys import ApiKeyCreated, ApiKeyRevoked, ApiKeysListed, CreateApiKey
+from skillbus.contracts.gateway.sessions import SessionStatus
 from skillbus.contracts.http import AuditOrder, AuditReport, SystemStatus
 from skillbus.contracts.indexer.dead_letters import (
     DeadLetter,
@@ -97,4 +98,6 @@ class SystemOperations:
     revoke_api_key = custom_operation(
         HttpRoute("DELETE", "/api/keys/{key_id}"), _prepare_key, ReplyParser(ApiKeyRevoked)
     )
-    """Revoke a key. It is refused at once, and stays in the list."""
+    """Revoke a key and all keys that it made. They are refused at once, and stay in the list for 30 days."""
+    get_session = json_operation("GET", "/api/session", Empty, SessionStatus)
+    """Return who the key belongs to and what it may do."""

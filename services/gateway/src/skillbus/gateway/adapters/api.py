@@ -35,12 +35,13 @@ Below `/v1`, which follows OpenAI's API, errors have OpenAI's form."""
 class GatewayApi(FastAPI):
     """FastAPI application that also documents problem documents and keys."""
 
-    with_key = False
+    cookie_name: str | None = None
+    """Name of the cookie of a session; None on a gateway without a key."""
 
     def openapi(self) -> dict[str, JsonValue]:
         if self.openapi_schema is None:
             document: dict[str, JsonValue] = super().openapi()
-            _add_components(document, with_key=self.with_key)
+            _add_components(document, self.cookie_name)
         return self.openapi_schema or {}
 
 
@@ -63,7 +64,7 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.with_key = authenticator.needs_key
+    app.cookie_name = authenticator.session_cookie.name if authenticator.needs_key else None
     add_error_handlers(app, router)
     app.include_router(router)
     _add_docs_page(app)
@@ -114,7 +115,7 @@ def make_body_limits(settings: GatewaySettings) -> LimitOf:
     return limit_of
 
 
-def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
+def _add_components(document: dict[str, JsonValue], cookie_name: str | None) -> None:
     components = document.setdefault("components", {})
     if not isinstance(components, dict):
         raise TypeError("the components of an OpenAPI document must be an object")
@@ -130,7 +131,11 @@ def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
     )
     if isinstance(schemas, dict):
         schemas.update(documents["$defs"])
-    if with_key:
+    if cookie_name is not None:
+        cookie = "The cookie of `POST /api/session`. Requests but GET, HEAD and OPTIONS also need `X-CSRF-Token`."
         described = "The owner's key, or an API key. `x-role` of an operation is the role that the key needs."
-        components["securitySchemes"] = {"apiKey": {"type": "http", "scheme": "bearer", "description": described}}
-        document["security"] = [{"apiKey": []}]
+        components["securitySchemes"] = {
+            "apiKey": {"type": "http", "scheme": "bearer", "description": described},
+            "session": {"type": "apiKey", "in": "cookie", "name": cookie_name, "description": cookie},
+        }
+        document["security"] = [{"apiKey": []}, {"session": []}]

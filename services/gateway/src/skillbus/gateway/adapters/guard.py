@@ -7,6 +7,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.gateway.sessions import CSRF_HEADER
 from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
 from skillbus.gateway.domain.access.principal import CALLER, get_caller
@@ -15,11 +16,13 @@ from skillbus.gateway.domain.problem import make_problem
 
 _LIMITER: Final = "skillbus.limiter"
 """Member of the ASGI scope."""
+_SECRETS: Final = frozenset({b"authorization", b"cookie", CSRF_HEADER.lower().encode()})
+"""Headers that only the guard reads."""
 _POLICY_VIOLATION: Final = 1008
 
 
 class Guard:
-    """Refuses requests without a valid key, keys that make too many requests, and websockets."""
+    """Refuses requests without a valid key or session, keys that make too many requests, and websockets."""
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator, limiter: RateLimiter) -> None:
         self._app = app
@@ -40,8 +43,8 @@ class Guard:
                 await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
                 return
             scope[CALLER], scope[_LIMITER] = caller, self._limiter
-            # The key is no longer needed, and what is removed cannot end up in a log.
-            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+            # They are no longer needed, and what is removed cannot end up in a log.
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRETS]
         await self._app(scope, receive, send)
 
 
@@ -54,6 +57,8 @@ def _read_visit(scope: Scope) -> Visit:
         host=headers.get("host"),
         origin=headers.get("origin"),
         authorization=headers.get("authorization"),
+        cookie="; ".join(headers.getlist("cookie")) or None,
+        csrf_token=headers.get(CSRF_HEADER),
     )
 
 

@@ -15,7 +15,8 @@ from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
-from skillbus.gateway.service.api_keys import ApiKeyRoutes, add_api_key_routes
+from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
+from skillbus.gateway.service.access.sessions import SessionRoutes, add_session_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
@@ -50,7 +51,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
     {"name": _DEAD_LETTERS, "description": "List, replay and drop events that a consumer gave up on."},
     {"name": _OPENAI, "description": "Embeddings and models in the format of OpenAI's API."},
-    {"name": _KEYS, "description": "Make, list and revoke API keys."},
+    {"name": _KEYS, "description": "Make, list and revoke API keys; log in with one in a browser."},
     {"name": _SYSTEM, "description": "Status, audit, probes and metrics."},
 )
 """Tags of the operations, for the API documentation."""
@@ -66,6 +67,7 @@ class GatewayParts:
     tool_importer: ToolImporter
     knowledge_importer: KnowledgeImporter
     key_registry: KeyRegistry
+    sessions: SessionRoutes
     system: SystemRoutes
 
 
@@ -85,6 +87,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))
     add_dead_letter_routes(DocumentedRouter(router, _DEAD_LETTERS), DeadLetterRoutes(caller))
     add_api_key_routes(DocumentedRouter(router, _KEYS), ApiKeyRoutes(parts.key_registry))
+    add_session_routes(DocumentedRouter(router, _KEYS), parts.sessions)
     add_system_routes(DocumentedRouter(router, _SYSTEM), parts.system)
     openai_errors = ("application/json", OpenAiErrorBody.__name__)
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))

@@ -1,6 +1,8 @@
 """Access rules of requests: which caller a request comes from, and which requests are refused.
 
-With an owner's key, every request carries it or an API key, except probes and the API documentation. Without a key the
+With an owner's key, every request carries it, an API key, or the cookie of a session that one of them has begun, except
+probes and the API documentation. A browser sends a cookie also with requests that a foreign page makes it send, so
+writes with a cookie need a token that only the pages of the gateway can read. Without a key the
 gateway listens on loopback only, where the browser of its user is the one way in for strangers. So the Host header must
 be a loopback name (otherwise a foreign name that resolves to 127.0.0.1 would do), and pages of other origins may not
 change anything.
@@ -9,15 +11,18 @@ change anything.
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import ApiKeyRecord
+from skillbus.contracts.gateway.sessions import CSRF_HEADER, SessionRecord
 from skillbus.gateway.domain.access.api_key import KeyText, parse_key
 from skillbus.gateway.domain.access.key_ring import KeyRing
-from skillbus.gateway.domain.access.principal import LOCAL_USER, OWNER, Principal
+from skillbus.gateway.domain.access.principal import LOCAL_USER, OWNER, OpenSession, Principal
+from skillbus.gateway.domain.access.session import SessionCookie, SessionRing, SessionText
 from skillbus.gateway.domain.access.startup import is_loopback
 
 _OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
@@ -34,6 +39,8 @@ class Visit:
     host: str | None = None
     origin: str | None = None
     authorization: str | None = field(default=None, repr=False)
+    cookie: str | None = field(default=None, repr=False)
+    csrf_token: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +50,8 @@ class Authenticator:
     owner_digest: bytes | None = field(default=None, repr=False)
     """SHA-256 of the owner's key."""
     keys: KeyRing = field(default_factory=KeyRing, repr=False, compare=False)
-    check_keys: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """Called before a key is looked up. It marks `keys` as not loaded if changes of them may have been missed."""
+    sessions: SessionRing = field(default_factory=SessionRing, repr=False, compare=False)
+    session_cookie: SessionCookie = field(default=SessionCookie(is_secure=False))
     note_use: Callable[[str], None] = field(default=lambda _: None, repr=False, compare=False)
     """Called with the id of each API key that let a request in."""
 
@@ -64,6 +71,10 @@ class Authenticator:
             return LOCAL_USER
         if is_open_path(visit.path):
             return None
+        if visit.authorization is None and visit.cookie is not None:
+            text = self.session_cookie.parse_header(visit.cookie)
+            if text is not None:
+                return self._find_session(text, visit)
         scheme, _, given = (visit.authorization or "").partition(" ")
         given = given.strip()
         if scheme.lower() != "bearer":
@@ -77,12 +88,49 @@ class Authenticator:
     def _find_principal(self, text: KeyText | None) -> Principal:
         if text is None:
             raise _refuse("This is not a key of this server: send one in the header `Authorization: Bearer <key>`.")
-        self.check_keys()
-        record = self.keys.find_record(text.id)
-        if not self.keys.is_loaded:
-            raise RequestError(ErrorCode.UNAVAILABLE, "The API keys were not read yet: try again in a moment.")
+        record = self.keys.find_current(text.id)
         if record is None or not text.matches_hash(record.secret_sha256):
             raise _refuse("This is not a key of this server: it was removed, or it belongs to another server.")
+        return self._admit_key(record)
+
+    def _find_session(self, text: SessionText, visit: Visit) -> Principal:
+        record = self.sessions.find_current(text.id)
+        key_hash = None if record is None else self.find_key_hash(record.key_id)
+        if record is None or key_hash is None or not text.matches_verifier(record.verifier, key_hash):
+            raise _refuse("This is not a session of this server: log in again.")
+        if record.revoked_at is not None or record.expires_at <= datetime.now(UTC):
+            raise _refuse("The session has ended: log in again.")
+        principal = self._find_maker(record)
+        csrf_token = text.make_csrf_token()
+        given = (visit.csrf_token or "").encode("utf-8", "surrogateescape")
+        if visit.method not in _READ_METHODS and not hmac.compare_digest(given, csrf_token.encode()):
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                f"A change with the cookie of a session needs its token in the header `{CSRF_HEADER}`: "
+                "`GET /api/session` returns it as `csrf_token`.",
+            )
+        return replace(principal, session=OpenSession(record.id, record.expires_at, csrf_token))
+
+    def _find_maker(self, session: SessionRecord) -> Principal:
+        if session.key_id == OWNER.name:
+            return OWNER
+        key = self.keys.find_current(session.key_id)
+        if key is None:
+            raise _refuse("The key of this session was removed: log in again.")
+        return self._admit_key(key)
+
+    def find_key_hash(self, key_id: str) -> bytes | None:
+        """Return the hash of the owner's key or of an API key; None if there is no such key.
+
+        Raises:
+            RequestError: `unavailable` while the keys are not known yet.
+        """
+        if key_id == OWNER.name:
+            return self.owner_digest
+        record = self.keys.find_current(key_id)
+        return None if record is None else record.secret_sha256.encode()
+
+    def _admit_key(self, record: ApiKeyRecord) -> Principal:
         now = datetime.now(UTC)
         if record.revoked_at is not None:
             raise _refuse(f"The key {record.id} was revoked: ask for another one.")

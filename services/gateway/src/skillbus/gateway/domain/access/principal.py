@@ -1,7 +1,7 @@
 """The caller of a request: its role and its projects."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +11,15 @@ from skillbus.contracts.message import DEFAULT_PROJECT
 
 CALLER: Final = "skillbus.caller"
 """Member of the ASGI scope that holds the caller of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Session whose cookie came with a request."""
+
+    id: str
+    expires_at: datetime
+    csrf_token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,8 @@ class Principal:
     """False for the owner, who is not limited in the number of requests and runs."""
     expires_at: datetime | None = None
     """Time from which the caller's key is refused; None if it does not expire."""
+    session: OpenSession | None = None
+    """Session of a browser; None if the request brought a key."""
 
     @property
     def has_all_projects(self) -> bool:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry
-from pydantic import Field, SecretStr
+from pydantic import ByteSize, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.agent.domain.servers.operator_file import MCP_FILE
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
+from skillbus.common.background import run_in_background
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.disk_space import MIB
 from skillbus.common.bus.provision import provision
 from skillbus.common.runner import StartError, settle_memory
 from skillbus.embedder.settings import EmbedderSettings
@@ -28,13 +30,9 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
-from skillbus.standalone.data_directory import (
-    check_free_space,
-    load_owner_key,
-    lock_data_directory,
-    write_connection_note,
-)
+from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
+from skillbus.standalone.storage import StorageWatch, prepare_disk
 from skillbus.vectors import VectorStoreLocked, open_vector_store
 
 log = structlog.get_logger(__name__)
@@ -53,6 +51,9 @@ class StandaloneSettings(BaseSettings):
     owner_key: SecretStr | None = None
     """Key of the owner, who may do everything. Default: the gateway's own setting, or else the file `owner.key` of the
     data directory, which the first start makes."""
+    disk_max: ByteSize | None = Field(default=None, ge=64 * MIB)
+    """Size of the data directory, such as `2GiB`, up to which new data is accepted; without it only the free space of
+    the disk counts."""
     no_key: bool = False
     """True serves HTTP without a key: on loopback only, and without commands of MCP servers."""
 
@@ -99,14 +100,14 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
     """Start all services, and stop them in the opposite order when the context is left.
 
     Raises:
-        StartError: The data directory or the port is in use, the disk is full, strangers could use the address, or
+        StartError: The data directory or the port is in use, its disk is full, strangers could use the address, or
             nats-server does not start.
     """
     async with AsyncExitStack() as stack:
         gateway_settings = settings.build_gateway_settings()
         # Disk, key, address and port are checked before anything is started, because these faults can be told at once.
         stack.enter_context(lock_data_directory(settings.data))
-        check_free_space(settings.data)
+        disk = prepare_disk(settings.data, settings.disk_max)
         if not (settings.no_key or gateway_settings.owner_key or gateway_settings.owner_key_file):
             made = SecretStr(load_owner_key(settings.data))
             gateway_settings = gateway_settings.model_copy(update={"owner_key": made})
@@ -115,8 +116,9 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
         address = nats.address
         bus_settings = BusSettings(url=address.url, token=SecretStr(address.token))
-        bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry()))
+        bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry(), disk))
         await provision(bus.jetstream)
+        await stack.enter_async_context(run_in_background(*StorageWatch(disk, settings.data, bus, nats).jobs))
         await _open_services(stack, bus, settings.data, may_start_commands=not settings.no_key)
         gateway = await stack.enter_async_context(open_gateway(bus, gateway_settings, checked))
         http_url = gateway.url

@@ -5,10 +5,9 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +19,6 @@ _LOCK: Final = "skillbus.lock"
 _CONNECTION: Final = "connection.json"
 _CURL_HEADER: Final = "auth.header"
 _OWNER_KEY: Final = "owner.key"
-_MIB: Final = 1024 * 1024
-_FREE_BYTES_MIN: Final = 256 * _MIB
-"""Room for the files of NATS, vectors and databases of a first start, and for some work."""
 _PRIVATE: Final = 0o600
 _RIGHTS_OF_OTHERS: Final = 0o077
 
@@ -50,27 +46,11 @@ def lock_data_directory(data: Path) -> Generator[None]:
             raise StartError(
                 f"{data} is in use by another skillbus (process {pid}): stop it, or choose another --data"
             ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+        with suppress(OSError):  # on a full disk only the message above lacks the process
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
         yield
-
-
-def check_free_space(data: Path) -> None:
-    """Check that the disk of a data directory has room.
-
-    Raises:
-        StartError: It has less than 256 MiB.
-    """
-    try:
-        free = shutil.disk_usage(data).free
-    except OSError as error:
-        raise StartError(f"cannot use {data} as data directory: {error.strerror}") from error
-    if free < _FREE_BYTES_MIN:
-        raise StartError(
-            f"the disk of {data} has {free // _MIB} MiB left, and skillbus needs {_FREE_BYTES_MIN // _MIB} MiB: "
-            "make room, or choose another --data"
-        )
 
 
 def load_owner_key(data: Path) -> str:

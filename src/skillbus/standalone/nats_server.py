@@ -21,6 +21,9 @@ from skillbus.common.runner import StartError
 _READY_TIMEOUT_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 10.0
 _RESTART_WAIT_S: Final = 0.2
+_MAX_STORE_BYTES: Final = 2**40
+"""More than the streams reserve. By default nats-server takes 75% of the free disk at its start, and on a small disk
+refuses to create streams; new data is refused by the free disk at the time (`DiskSpace`)."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,12 +64,16 @@ class NatsServer:
         Raises:
             StartError: It ended, or did not listen in time. The message has the last lines of its log.
         """
-        config = self._write_config()
         ports = self._directory / "ports"
-        shutil.rmtree(ports, ignore_errors=True)
-        ports.mkdir()
+        try:
+            config = self._write_config()
+            shutil.rmtree(ports, ignore_errors=True)
+            ports.mkdir()
+            output = (self._directory / "nats-server.log").open("ab")
+        except OSError as error:
+            raise StartError(f"cannot write to {self._directory}: {error.strerror}") from error
         command = (self._binary, "--config", str(config), "--ports_file_dir", str(ports))
-        with (self._directory / "nats-server.log").open("ab") as output:
+        with output:
             self._process = await asyncio.create_subprocess_exec(
                 # Otherwise a killed parent would leave a server that keeps the data directory open.
                 *bind_to_parent(command, os.environ, signal.SIGTERM),
@@ -92,8 +99,12 @@ class NatsServer:
             await asyncio.sleep(_RESTART_WAIT_S)
             try:
                 await self.start()
-            except StartError:
-                log.exception("nats_server_not_restarted")
+            except StartError as error:
+                log.error("nats_server_not_restarted", reason=str(error))  # noqa: TRY400 - the reason is enough
+
+    async def restart(self) -> None:
+        """End the child, which `supervise` starts again."""
+        await self.stop()
 
     async def stop(self) -> None:
         """Terminate the child, and kill it after 10 s."""
@@ -109,7 +120,11 @@ class NatsServer:
         config = {
             "listen": f"127.0.0.1:{self._port if self._port is not None else -1}",
             "authorization": {"token": self._token},
-            "jetstream": {"store_dir": str(self._directory / "store"), "sync_interval": "always"},
+            "jetstream": {
+                "store_dir": str(self._directory / "store"),
+                "sync_interval": "always",
+                "max_file_store": _MAX_STORE_BYTES,
+            },
         }
         path = self._directory / "nats-server.conf"
         path.touch(mode=0o600)

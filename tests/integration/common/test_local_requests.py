@@ -5,11 +5,14 @@ import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.disk_space import DiskSpace
 from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -198,3 +201,26 @@ async def test_a_request_of_another_kind_is_an_error_of_the_program(bus: Bus) ->
     wrong = Endpoint("parrot", "say_text", Empty, Say, "Another request at the same subject.", timeout_s=5)
     async with parrot(bus):
         assert await code_of(bus.caller.call(wrong, Empty(), allow_local=True)) is ErrorCode.INTERNAL
+
+
+@pytest.mark.parametrize("allow_local", [True, False])
+async def test_a_request_that_stores_data_is_refused_on_a_full_disk_and_others_are_not(
+    bus: Bus, tmp_path: Path, allow_local: bool
+) -> None:
+    store_text = replace(SAY, name="store_text", stores_data=True)
+    full = DiskSpace(tmp_path, limit_bytes=0)
+    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics, bus.local_endpoints, disk=full)
+    await responder.start(route(SAY, repeat), route(store_text, repeat))
+    request = Say(text="x")
+    assert await code_of(bus.caller.call(store_text, request, allow_local=allow_local)) is ErrorCode.STORAGE_FULL
+    assert await bus.caller.call(SAY, request, allow_local=allow_local) == request
+    await responder.drain()
+
+
+async def test_a_handler_that_fills_the_disk_answers_that_it_is_full(bus: Bus) -> None:
+    async def write_to_a_full_device(request: Say) -> Say:
+        Path("/dev/full").write_text(request.text)
+        return request
+
+    async with parrot(bus, write_to_a_full_device):
+        assert await code_of(ask(bus)) is ErrorCode.STORAGE_FULL

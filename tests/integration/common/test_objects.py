@@ -4,10 +4,14 @@ import asyncio
 import io
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from nats.js.api import ObjectStoreConfig
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.disk_space import KEEP_FREE_BYTES, DiskSpace
 from skillbus.common.bus.objects import open_object_store
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import PACKAGES, ObjectBucket
@@ -116,3 +120,17 @@ async def test_content_that_does_not_have_its_digest_is_refused(bus: Bus) -> Non
     await bus.jetstream.publish(record.subject or "", json.dumps(info).encode(), headers={"Nats-Rollup": "sub"})
     with pytest.raises(RequestError, match="digest"):
         await store.get("a.zip", max_bytes=10)
+
+
+async def test_an_object_for_which_the_disk_or_the_bucket_has_no_room_is_refused_as_storage_full(
+    bus: Bus, tmp_path: Path
+) -> None:
+    small = ObjectBucket("small", max_bytes=200_000)
+    await bus.jetstream.create_object_store(small.name, config=ObjectStoreConfig(max_bytes=small.max_bytes))
+    disk = DiskSpace(tmp_path, limit_bytes=KEEP_FREE_BYTES + 1_000_000)
+    store = await open_object_store(replace(bus, disk=disk), small)
+    for size_bytes, reason in ((1_000_001, "new data needs"), (300_000, "maximum bytes exceeded")):
+        with pytest.raises(RequestError, match=reason) as refused:
+            await store.put("a.zip", bytes(size_bytes))
+        assert refused.value.code is ErrorCode.STORAGE_FULL
+    await store.put("a.zip", bytes(1_000))

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import qdrant_edge as edge
@@ -17,6 +19,7 @@ from skillbus.vectors import (
     LEXICAL,
     CollectionSpec,
     QueryUnsupported,
+    VectorStoreFull,
     VectorStoreLocked,
     VectorStoreRejected,
     VectorStoreUnavailable,
@@ -163,6 +166,35 @@ async def test_a_disk_that_refuses_an_alias_leaves_the_old_one(edge_path):
         with pytest.raises(VectorStoreUnavailable):
             await store.switch_aliases({"tools": "green"})
         assert await store.resolve_alias("tools") == "blue"
+
+
+async def test_a_full_disk_refuses_writes_before_the_engine_meets_it_and_searches_go_on(edge_path, monkeypatch):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("kept", SPEC)
+        await store.upsert("kept", points(3))
+        with monkeypatch.context() as full:
+            full.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=2**10, f_frsize=2**10))
+            for write in (
+                store.upsert("kept", points(1)),
+                store.delete("kept", [point_id("0")]),
+                store.ensure_collection("another", SPEC),
+            ):
+                with pytest.raises(VectorStoreFull, match=r"has 1\.0 MiB left"):
+                    await write
+            assert len((await store.scroll("kept"))[0]) == 3
+        await store.upsert("kept", points(4))
+        assert len((await store.scroll("kept"))[0]) == 4
+
+
+async def test_a_disk_in_memory_keeps_the_sparse_files_of_a_collection_sparse(memory_path):
+    async with open_vector_store(None, memory_path) as store:
+        await store.ensure_collection("kept", SPEC)
+        await store.upsert("kept", points(3))
+    async with open_vector_store(None, memory_path) as store:
+        assert len((await store.scroll("kept"))[0]) == 3
+        files = [path.stat() for path in memory_path.rglob("*") if path.is_file()]
+    assert sum(file.st_size for file in files) > 90 * 2**20
+    assert sum(file.st_blocks * 512 for file in files) < 30 * 2**20
 
 
 async def test_indexes_that_a_new_version_wants_are_added_to_an_old_collection(edge_path):

@@ -258,7 +258,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
             authenticator.session_cookie,
         ),
         SystemRoutes(
-            Readiness(caller, _OfCurrentWorld("connection"), timeout_s=settings.health_timeout_s),
+            Readiness(caller, _OfCurrentWorld("connection"), None, timeout_s=settings.health_timeout_s),
             SystemAuditor(caller),
             registry,
         ),

@@ -1,7 +1,6 @@
 """Files of a data directory that hold the owner's key: nobody else reads them, and none is left half written."""
 
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.standalone.app import StartError
-from skillbus.standalone.data_directory import (
-    check_free_space,
-    load_owner_key,
-    lock_data_directory,
-    write_connection_note,
-)
+from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
+from skillbus.standalone.storage import prepare_disk
 
 HTTP, NATS = "http://127.0.0.1:1", "nats://127.0.0.1:1"
 KEY = "the-owner's-key"
@@ -116,11 +112,33 @@ def test_the_lock_is_its_users_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / "skillbus.lock").stat().st_mode) == 0o600
 
 
+def set_free(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free_bytes // 4096, f_frsize=4096))
+
+
 def test_a_disk_without_room_stops_the_start_and_says_how_much_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_free_space(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5_000_000))
-    with pytest.raises(StartError, match=r"4 MiB left.*needs 256 MiB") as refused:
-        check_free_space(tmp_path)
+    prepare_disk(tmp_path, None)
+    set_free(monkeypatch, 5 * 2**20)
+    with pytest.raises(StartError, match=r"has 5\.0 MiB free, and the start needs 64 MiB") as refused:
+        prepare_disk(tmp_path, None)
     assert "\n" not in str(refused.value)
+
+
+def test_a_directory_with_data_needs_little_room_for_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nats").mkdir()
+    set_free(monkeypatch, 9 * 2**20)
+    assert prepare_disk(tmp_path, None).explain_refusal() is not None
+    set_free(monkeypatch, 2**20)
+    with pytest.raises(StartError, match=r"has 1\.0 MiB free, and the start needs 8 MiB"):
+        prepare_disk(tmp_path, None)
+
+
+def test_a_limit_of_the_data_refuses_new_data_although_the_disk_has_room(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(40 * 2**20))
+    with pytest.raises(RequestError, match=r"SKILLBUS_DISK_MAX of 64 MiB, leaves 24\.0 MiB") as refused:
+        prepare_disk(tmp_path, 64 * 2**20).check()
+    assert refused.value.code is ErrorCode.STORAGE_FULL
+    (tmp_path / "file").unlink()
+    prepare_disk(tmp_path, 64 * 2**20).check()

@@ -52,6 +52,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.INVALID_ARGUMENTS: "Correct --args. `skillbus tools show ID` shows the schema.",
     ErrorCode.DEPENDENCIES_UNAVAILABLE: "Correct the skill's requirements, or check that uv, npm and their index work.",
     ErrorCode.RUNTIME_MISSING: "Install that language on the machine of the sandbox.",
+    ErrorCode.STORAGE_FULL: "Free space on the disk of the server; it accepts data again without a restart.",
     ErrorCode.OVERLOADED: "Try again in a moment, or start more replicas of the service.",
     ErrorCode.INTERNAL: "Read the server's log.",
     ErrorCode.UNAVAILABLE: _UNAVAILABLE,

@@ -49,6 +49,7 @@ DEFAULT_PORT: Final = 8080
 
 _AUDIT_S: Final = 600.0
 _LOST_WITHOUT: Final = {
+    "storage": "new data is refused",
     "sandbox": "runs are refused",
     "agent": "MCP and builtin tools cannot be called",
     "learner": "knowledge can be neither written nor found",
@@ -98,8 +99,8 @@ def describe_server(running: RunningServer, took_s: float) -> dict[str, object]:
 async def show_status(session: Session) -> None:
     """Show whether every service is ready, and what is indexed.
 
-    Exits with 1 if the system is not ready. It is ready, with a note, without the sandbox (no runs), the agent (no MCP
-    and builtin tools) or the learner (no knowledge).
+    Exits with 1 if the system is not ready. It is ready, with a note, on a full disk (no new data), and without the
+    sandbox (no runs), the agent (no MCP and builtin tools) or the learner (no knowledge).
     """
     from skillbus.contracts.http import SystemStatus  # noqa: PLC0415 (slow to import; help pages do not need it)
 

@@ -42,7 +42,9 @@ async def serve_routes(
     async def answer_health(_: Empty) -> Health:
         return await health.health()
 
-    responder = Responder(bus.client, name, version("skillbus-contracts"), bus.metrics, bus.local_endpoints)
+    responder = Responder(
+        bus.client, name, version("skillbus-contracts"), bus.metrics, bus.local_endpoints, disk=bus.disk
+    )
     await responder.start(*routes, route(make_health_endpoint(name), answer_health), to_wire=to_wire)
     try:
         yield

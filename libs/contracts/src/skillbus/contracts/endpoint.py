@@ -30,6 +30,8 @@ class Endpoint(Generic[RequestT_co, ReplyT_co]):
     """Errors of this request, in addition to `ANY_REQUEST`."""
     idempotent: bool = True
     """True if a request without a reply may be sent again."""
+    stores_data: bool = False
+    """True if the request is refused with `storage_full` while the disk has no room for new data."""
     timeout_s: float = 10.0
     """Default time that a caller waits, in seconds."""
     example: dict[str, object] = field(default_factory=dict)
@@ -41,9 +43,14 @@ class Endpoint(Generic[RequestT_co, ReplyT_co]):
         return f"skillbus.{VERSION}.{self.service}.{self.name}"
 
     @property
+    def own_errors(self) -> tuple[ErrorCode, ...]:
+        """Error codes of this request that not every request has."""
+        return (*self.raises, ErrorCode.STORAGE_FULL) if self.stores_data else self.raises
+
+    @property
     def errors(self) -> tuple[ErrorCode, ...]:
         """Every error code that a caller can get."""
-        return (*ANY_REQUEST, *self.raises)
+        return (*ANY_REQUEST, *self.own_errors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class ErrorCode(StrEnum):
     DEPENDENCIES_UNAVAILABLE = "dependencies_unavailable"
     RUNTIME_MISSING = "runtime_missing"
     OVERLOADED = "overloaded"
+    STORAGE_FULL = "storage_full"
     INTERNAL = "internal"
     UNAVAILABLE = "unavailable"
     MODEL_UNAVAILABLE = "model_unavailable"
@@ -64,6 +65,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not match the input schema"),
     ErrorCode.DEPENDENCIES_UNAVAILABLE: ErrorClass(424, False, "The packages that the skill needs cannot be installed"),
     ErrorCode.RUNTIME_MISSING: ErrorClass(501, False, "The runtime of the skill is not installed on this machine"),
+    ErrorCode.STORAGE_FULL: ErrorClass(507, False, "The disk has no room for new data"),
     ErrorCode.OVERLOADED: ErrorClass(429, True, "The service is at its limit of concurrent requests"),
     ErrorCode.INTERNAL: ErrorClass(500, False, "The service failed; see its log"),
     ErrorCode.UNAVAILABLE: ErrorClass(503, True, "The service is not reachable"),

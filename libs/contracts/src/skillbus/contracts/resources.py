@@ -59,6 +59,11 @@ class KeyValueBucket:
     name: str
     history: int = 5
 
+    @property
+    def stream(self) -> str:
+        """Name of the stream behind the bucket."""
+        return f"KV_{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
@@ -122,6 +127,12 @@ LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.patt
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES, API_KEYS)
+STREAM_NAMES: Final = (
+    *(stream.name for stream in STREAMS),
+    *(bucket.stream for bucket in OBJECT_BUCKETS),
+    *(bucket.stream for bucket in KEY_VALUE_BUCKETS),
+)
+"""Every stream on the server, those behind buckets included."""
 CONSUMERS: Final = (
     INDEXER_UPLOADS,
     INDEXER_CHANGES,

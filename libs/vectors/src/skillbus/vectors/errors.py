@@ -2,6 +2,7 @@
 
 VectorStoreError
 ├── VectorStoreUnavailable   the engine cannot be reached or failed; the same call may succeed later
+│   └── VectorStoreFull      the disk of an embedded store has too little room for a write
 ├── VectorStoreLocked        the directory of an embedded store belongs to another process
 └── VectorStoreRejected      the call itself is wrong; repeating it cannot help
     ├── CollectionMissing    no collection or alias has that name
@@ -19,6 +20,14 @@ class VectorStoreError(Exception):
 class VectorStoreUnavailable(VectorStoreError):  # noqa: N818  # read as a sentence: raise VectorStoreUnavailable
     def __init__(self, reason: str) -> None:
         super().__init__(f"Qdrant connection failed: {reason}")
+
+
+class VectorStoreFull(VectorStoreUnavailable):
+    def __init__(self, directory: Path, free_bytes: int, needed_bytes: int) -> None:
+        super().__init__(
+            f"the disk of {directory} has {free_bytes / 2**20:.1f} MiB left, and a write needs "
+            f"{needed_bytes / 2**20:.0f} MiB: free some space"
+        )
 
 
 class VectorStoreLocked(VectorStoreError):  # noqa: N818

@@ -96,7 +96,7 @@ async def open_gateway(
     if checked is None:
         checked = await check_start(settings)
     ring, session_ring = KeyRing(), SessionRing()
-    readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
+    readiness = Readiness(bus.caller, bus.client, bus.disk, timeout_s=settings.health_timeout_s)
     try:
         async with open_api_keys(bus, ring) as keys, open_sessions(bus, session_ring) as sessions:
             cookie = SessionCookie(is_secure=settings.tls_in_front or checked.tls is not None)

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Generic
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from skillbus.common.background import BackgroundTask, PeriodicJob, run_in_backg
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import Subscription, consume
+from skillbus.common.bus.jetstream import check_jetstream
 from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
@@ -103,7 +105,9 @@ class _Parts:
 async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) -> AsyncGenerator[ServiceHealth]:
     """Open the indexer on the bus. The caller closes `store`."""
     parts = await _build(bus, settings, store)
-    health = ServiceHealth(SERVICE, (parts.handlers.check_vector_store,))
+    health = ServiceHealth(
+        SERVICE, (parts.handlers.check_vector_store, partial(check_jetstream, bus.client, bus.jetstream_api))
+    )
     routes = _make_routes(parts.handlers, parts.tool_handlers, DeadLetters(bus))
     listeners = parts.listeners
     subscriptions = [

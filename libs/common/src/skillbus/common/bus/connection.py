@@ -16,6 +16,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.common.bus.caller import Caller, LocalEndpoints
+from skillbus.common.bus.disk_space import DiskSpace
 from skillbus.common.bus.metrics import BusMetrics
 
 log = structlog.get_logger(__name__)
@@ -63,11 +64,17 @@ class Bus:
     caller: Caller
     metrics: BusMetrics
     local_endpoints: LocalEndpoints
+    disk: DiskSpace | None = None
+    """Disk of NATS and of all services, if they share one; None if it is not known."""
 
 
 @asynccontextmanager
-async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry) -> AsyncGenerator[Bus]:
+async def open_bus(
+    settings: BusSettings, name: str, registry: CollectorRegistry, disk: DiskSpace | None = None
+) -> AsyncGenerator[Bus]:
     """Connect, and drain the connection at the end of the context.
+
+    `disk` makes requests that store data, and writes to JetStream, fail with `storage_full` while it is full.
 
     Raises:
         BusUnreachableError: No server accepted the connection within `settings.connect_timeout_s`.
@@ -120,7 +127,7 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
         await caller.open()
         jetstream = client.jetstream(timeout=5, domain=settings.jetstream_domain)
         api = f"$JS.{settings.jetstream_domain}.API" if settings.jetstream_domain else "$JS.API"
-        yield Bus(client, jetstream, api, caller, BusMetrics(registry), local_endpoints)
+        yield Bus(client, jetstream, api, caller, BusMetrics(registry), local_endpoints, disk)
     finally:
         await _close_connection(client)
 

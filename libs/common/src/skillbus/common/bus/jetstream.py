@@ -5,18 +5,28 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-from nats.js.errors import BucketNotFoundError, ObjectNotFoundError
+from nats.js.errors import APIError, BucketNotFoundError, ObjectNotFoundError
 
+from skillbus.common.bus.jetstream_batch import find_closed_streams
+from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.resources import STREAM_NAMES
 
 _TIMEOUT_S: Final = 20.0
+_CHECK_TIMEOUT_S: Final = 1.5
 _FETCH: Final = 256
 _FETCH_TIMEOUT_S: Final = 1.0
 _CONSUMER_EXPIRES_S: Final = 30.0
+_NO_ROOM: Final = frozenset({10023, 10047})
+"""`err_code` of a write beyond the storage of the server or account. Source: nats-server, `server/errors.json`."""
+_NO_ROOM_TEXTS: Final = ("no space left on device", "maximum bytes exceeded")
+"""Parts of descriptions without a code of their own: a full disk, and a full stream that drops nothing, such as that of
+an object store."""
 
 
 @asynccontextmanager
@@ -26,7 +36,7 @@ async def jetstream_call(action: str, timeout_s: float = _TIMEOUT_S) -> AsyncGen
     `action` completes the message "Could not …", for example "put a.zip into skills".
 
     Raises:
-        RequestError: `not_found` for a missing bucket or object, `deadline_exceeded`, or `unavailable`.
+        RequestError: `not_found` for a missing bucket or object, `storage_full`, `deadline_exceeded`, or `unavailable`.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -36,7 +46,29 @@ async def jetstream_call(action: str, timeout_s: float = _TIMEOUT_S) -> AsyncGen
     except TimeoutError as error:
         raise RequestError(ErrorCode.DEADLINE_EXCEEDED, f"Could not {action} in time.") from error
     except NatsError as error:
-        raise RequestError(ErrorCode.UNAVAILABLE, f"Could not {action}: {error!r}") from error
+        raise translate_error(error, action) from error
+
+
+def translate_error(error: NatsError, action: str) -> RequestError:
+    """Return the error of the contract for an error of JetStream: `storage_full` or `unavailable`."""
+    if isinstance(error, APIError):
+        description = error.description or ""
+        if error.err_code in _NO_ROOM or any(text in description for text in _NO_ROOM_TEXTS):
+            return RequestError(
+                ErrorCode.STORAGE_FULL, f"Could not {action}: JetStream has no room for it ({description})."
+            )
+    return RequestError(ErrorCode.UNAVAILABLE, f"Could not {action}: {error!r}")
+
+
+async def check_jetstream(client: Client, api: str = "$JS.API") -> HealthCheck:
+    """Check that every stream of skillbus stores messages."""
+    try:
+        async with jetstream_call("reach JetStream", _CHECK_TIMEOUT_S):
+            closed = await find_closed_streams(client, STREAM_NAMES, api)
+    except RequestError as error:
+        return HealthCheck(name="jetstream", ready=False, detail=error.message)
+    detail = "; ".join(f"stream {stream} is closed until nats-server restarts: {why}" for stream, why in closed.items())
+    return HealthCheck(name="jetstream", ready=not closed, detail=detail)
 
 
 async def iterate_last_values(jetstream: JetStreamContext, stream: str, subjects: str) -> AsyncIterator[Msg]:
@@ -49,6 +81,7 @@ async def iterate_last_values(jetstream: JetStreamContext, stream: str, subjects
         deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
         ack_policy=AckPolicy.NONE,
         inactive_threshold=_CONSUMER_EXPIRES_S,
+        mem_storage=True,  # so that a full disk does not keep anybody from reading
     )
     consumer = await jetstream.pull_subscribe(subjects, stream=stream, config=config)
     try:

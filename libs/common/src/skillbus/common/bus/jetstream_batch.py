@@ -27,6 +27,9 @@ _NOT_FOUND: Final = frozenset({10037})
 """`err_code` of a subject without a message. Source: nats-server, `server/errors.json`."""
 _WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
 """`err_code` of a write to a subject that has another last sequence. Source: nats-server, `server/errors.json`."""
+_NO_STREAM: Final = frozenset({10059})
+"""`err_code` of a stream that does not exist. Source: nats-server, `server/errors.json`."""
+_UNUSED_SUBJECT: Final = "skillbus-write-check"
 _DELETED: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE")
 
 
@@ -116,6 +119,26 @@ async def write_values(client: Client, bucket: str, writes: Sequence[KvWrite]) -
         None if (answer := _parse_answer(reply, _WRONG_LAST_SEQUENCE)) is None else int(answer["seq"])
         for reply in await send_batch(client, requests)
     ]
+
+
+async def find_closed_streams(client: Client, streams: Sequence[str], api: str = "$JS.API") -> dict[str, str]:
+    """Return the streams that store nothing until their server is restarted, each with the reason.
+
+    After a failed write, on a full disk for example, the server refuses all writes to the stream, without a reply, and
+    still answers reads. A purge of a subject without messages shows that, and changes nothing.
+
+    Raises:
+        NatsError: JetStream does not answer.
+    """
+    query = to_json({"filter": _UNUSED_SUBJECT})
+    replies = await send_batch(client, [BatchRequest(f"{api}.STREAM.PURGE.{stream}", query) for stream in streams])
+    closed = {}
+    for stream, reply in zip(streams, replies, strict=True):
+        try:
+            _parse_answer(reply, _NO_STREAM)
+        except APIError as error:
+            closed[stream] = str(error.description)
+    return closed
 
 
 async def send_batch(client: Client, requests: Iterable[BatchRequest]) -> list[Msg]:

@@ -15,7 +15,7 @@ from nats.js.errors import NotFoundError
 from pydantic import BaseModel, ValidationError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
+from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call, translate_error
 from skillbus.common.bus.jetstream_batch import KvWrite, read_values, write_values
 from skillbus.common.records import StoredRecord, WriteConflictError
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -103,9 +103,7 @@ class KvRecords(Generic[RecordT]):
                 if (record := self.parse_value(key, message.data)) is not None:
                     yield key, StoredRecord(record, message.metadata.sequence.stream)
         except NatsError as error:
-            raise RequestError(
-                ErrorCode.UNAVAILABLE, f"Could not read the records of {self._bucket}: {error!r}"
-            ) from error
+            raise translate_error(error, f"read the records of {self._bucket}") from error
 
     async def load_all(self, pattern: str = ">") -> dict[str, RecordT]:
         """Return the records of the keys that match `pattern`, ordered by key, for a small bucket.

@@ -21,6 +21,7 @@ from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.disk_space import DiskSpace
 from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import ObjectBucket
@@ -42,8 +43,15 @@ class OpenObject:
 class ObjectStore:
     """One bucket. Every method raises `RequestError` with `unavailable` or `deadline_exceeded` when NATS is down."""
 
-    def __init__(self, jetstream: JetStreamContext, store: NatsObjectStore, bucket: ObjectBucket) -> None:
+    def __init__(
+        self,
+        jetstream: JetStreamContext,
+        store: NatsObjectStore,
+        bucket: ObjectBucket,
+        disk: DiskSpace | None = None,
+    ) -> None:
         self._jetstream = jetstream
+        self._disk = disk
         self._store = store
         self._bucket = bucket.name
         self._stream = bucket.stream
@@ -53,7 +61,15 @@ class ObjectStore:
         await self.put_file(name, io.BytesIO(data))
 
     async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
-        """Store a file from its current position on, replacing an object of that name."""
+        """Store a file from its current position on, replacing an object of that name.
+
+        Raises:
+            RequestError: `storage_full` if the disk or the bucket has no room for it.
+        """
+        if self._disk is not None:
+            position = file.tell()
+            self._disk.check(file.seek(0, io.SEEK_END) - position)
+            file.seek(position)
         meta = ObjectMeta(options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES))
         async with jetstream_call(f"put {name} into {self._bucket}"):
             await self._store.put(name, file, meta=meta)
@@ -143,4 +159,4 @@ class ObjectStore:
 async def open_object_store(bus: Bus, bucket: ObjectBucket) -> ObjectStore:
     """Open a bucket that `provision` has created."""
     async with jetstream_call(f"open bucket {bucket.name}"):
-        return ObjectStore(bus.jetstream, await bus.jetstream.object_store(bucket.name), bucket)
+        return ObjectStore(bus.jetstream, await bus.jetstream.object_store(bucket.name), bucket, bus.disk)

@@ -22,6 +22,7 @@ from skillbus.common.bus import headers as h
 from skillbus.common.bus.caller import LocalEndpoints
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import confirm_subscriptions
+from skillbus.common.bus.disk_space import DiskSpace, is_disk_full
 from skillbus.common.bus.metrics import BusMetrics
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -73,7 +74,9 @@ class _TaskEndpoint(MicroEndpoint):
 
     _last_error: str | None  # type: ignore[assignment]  # nats-py annotates its None only
 
-    def __init__(self, service: Service, route: Route, metrics: BusMetrics, to_wire: ToWire) -> None:
+    def __init__(
+        self, service: Service, route: Route, metrics: BusMetrics, to_wire: ToWire, disk: DiskSpace | None
+    ) -> None:
         endpoint = route.endpoint
         config = EndpointConfig(
             name=endpoint.name, subject=endpoint.subject, queue_group=endpoint.service, handler=_unused
@@ -81,6 +84,7 @@ class _TaskEndpoint(MicroEndpoint):
         super().__init__(service, config)
         self._route = route
         self._to_wire = to_wire
+        self._disk = disk if endpoint.stores_data else None
         self._metrics = metrics.get_endpoint(endpoint.service, endpoint.name)
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -94,7 +98,7 @@ class _TaskEndpoint(MicroEndpoint):
 
     async def _handle_request(self, msg: Msg) -> None:
         self._num_requests += 1
-        if refusal := self._check_permits():
+        if refusal := self._find_refusal():
             await self._respond_error(msg, refusal)
             return
         self._start_task(self._answer(msg))
@@ -102,16 +106,22 @@ class _TaskEndpoint(MicroEndpoint):
     def accept_request(self, request: Message, until: float) -> asyncio.Future[Message | RequestError]:
         """Implement `LocalEndpoint`."""
         self._num_requests += 1
-        if refusal := self._check_permits():
+        if refusal := self._find_refusal():
             self._record_error(refusal)
             raise refusal
         return self._start_task(self._answer_locally(request, until))
 
-    def _check_permits(self) -> RequestError | None:
-        if len(self._tasks) < self._route.permits:
+    def _find_refusal(self) -> RequestError | None:
+        if len(self._tasks) >= self._route.permits:
+            message = f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later."
+            return RequestError(ErrorCode.OVERLOADED, message)
+        if self._disk is None:
             return None
-        message = f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later."
-        return RequestError(ErrorCode.OVERLOADED, message)
+        try:
+            self._disk.check()
+        except RequestError as error:
+            return error
+        return None
 
     def _start_task(self, answer: Coroutine[object, object, AnswerT]) -> asyncio.Task[AnswerT]:
         task = asyncio.create_task(answer)
@@ -166,6 +176,8 @@ class _TaskEndpoint(MicroEndpoint):
         known = error if isinstance(error, RequestError) else self._to_wire(error)
         if known is not None:
             return known
+        if is_disk_full(error):
+            return RequestError(ErrorCode.STORAGE_FULL, "The disk of the service is full: free some space on it.")
         endpoint = self._route.endpoint
         log.error("request_failed", endpoint=endpoint.name, service=endpoint.service, exc_info=error)
         return RequestError(ErrorCode.INTERNAL, f"{endpoint.service} failed at {endpoint.name}; see its log.")
@@ -224,8 +236,11 @@ class Responder:
         version: str,
         metrics: BusMetrics,
         local_endpoints: LocalEndpoints | None = None,
+        *,
+        disk: DiskSpace | None = None,
     ) -> None:
         self._client = client
+        self._disk = disk
         self._local_endpoints: LocalEndpoints = {} if local_endpoints is None else local_endpoints
         self._metrics = metrics
         self._added: list[tuple[str, _TaskEndpoint]] = []
@@ -235,7 +250,7 @@ class Responder:
         """Start to answer these routes. `to_wire` translates the service's own errors into those of the contract."""
         await self._service.start()
         for route in routes:
-            endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire)
+            endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire, self._disk)
             await endpoint._start()  # noqa: SLF001 - nats.micro has no public way
             self._local_endpoints[route.endpoint.subject] = endpoint
             self._added.append((route.endpoint.subject, endpoint))

@@ -168,6 +168,7 @@ REGISTER_MCP_SERVER: Final = Endpoint(
     reply=McpServer,
     summary="Register an MCP server by URL, add its tools to the catalogue, and follow its changes.",
     raises=(ErrorCode.CONFLICT,),
+    stores_data=True,
     timeout_s=60.0,
     example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
 )
@@ -194,6 +195,7 @@ REFRESH_MCP_SERVER: Final = Endpoint(
     reply=McpServer,
     summary="List the tools of an MCP server again, now.",
     raises=_NOT_FOUND,
+    stores_data=True,
     timeout_s=60.0,
     example={"name": "nobody"},
 )

@@ -190,7 +190,7 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
     repeat = "may be sent again" if endpoint.idempotent else "must not be sent again"
     delivery = f"Default timeout {endpoint.timeout_s:g} s. A request without a reply {repeat}."
     command = shlex.quote(json.dumps(endpoint.example, ensure_ascii=False))
-    classes = ((code, ERROR_CLASSES[code]) for code in endpoint.raises)
+    classes = ((code, ERROR_CLASSES[code]) for code in endpoint.own_errors)
     raised = [f"`{code}` ({known.status}, {'' if known.retryable else 'not '}retryable), " for code, known in classes]
     errors = "".join([*raised, "and " if raised else ""])
     parts = (

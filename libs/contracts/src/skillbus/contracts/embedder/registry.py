@@ -273,6 +273,7 @@ CREATE_PROVIDER: Final = Endpoint(
     summary="Register a provider.",
     raises=(ErrorCode.CONFLICT,),
     idempotent=False,
+    stores_data=True,
     example={"name": "openai", "kind": "openai", "api_key": "env:OPENAI_API_KEY"},
 )
 UPDATE_PROVIDER: Final = Endpoint(
@@ -282,6 +283,7 @@ UPDATE_PROVIDER: Final = Endpoint(
     reply=ProviderRecord,
     summary="Change a provider. The change applies to the next embedded text.",
     raises=_CLASHES,
+    stores_data=True,
     example={"name": "local", "enabled": True},
 )
 DELETE_PROVIDER: Final = Endpoint(
@@ -335,6 +337,7 @@ CREATE_MODEL: Final = Endpoint(
     summary="Register a model of a provider.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     idempotent=False,
+    stores_data=True,
     timeout_s=30.0,
     example={"provider": "local", "name": "all-MiniLM-L6-v2"},
 )
@@ -345,6 +348,7 @@ UPDATE_MODEL: Final = Endpoint(
     reply=ModelRecord,
     summary="Change a model, or make it the default. The change applies to the next embedded text.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
+    stores_data=True,
     timeout_s=30.0,
     example={"id": "use-multilingual-v3", "is_default": True},
 )

@@ -104,6 +104,7 @@ REPLAY_DEAD_LETTER: Final = Endpoint(
     reply=DeadLetterReplayed,
     summary="Publish the event of a dead letter again, and delete the dead letter once the event is stored.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    stores_data=True,
     example={"sequence": 7},
 )
 DROP_DEAD_LETTER: Final = Endpoint(

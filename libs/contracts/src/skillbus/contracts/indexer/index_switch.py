@@ -108,6 +108,7 @@ START_SWITCH: Final = Endpoint(
     reply=IndexState,
     summary="Start the switch of an index to the default model now, also after a rollback. A running switch continues.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
+    stores_data=True,
     example={"alias": "tools"},
 )
 ROLL_BACK: Final = Endpoint(

@@ -196,6 +196,7 @@ INSTALL_SKILL: Final = Endpoint(
     reply=SkillInstalled,
     summary="Install a skill package, or update the installed skill with the same name.",
     raises=(ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    stores_data=True,
     timeout_s=30.0,
     example={
         "package": {
@@ -212,6 +213,7 @@ UPDATE_SKILL: Final = Endpoint(
     reply=SkillInstalled,
     summary="Change the description of a skill, in its SKILL.md too, and index it again.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.SKILL_REJECTED, ErrorCode.CONFLICT),
+    stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate", "description": "数学计算：对算术表达式求值。"},
 )
@@ -259,6 +261,7 @@ PIN_SKILL: Final = Endpoint(
     reply=Skill,
     summary="Pin a skill to its current package, or remove the pin.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
+    stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate", "pinned": False},
 )
@@ -269,6 +272,7 @@ ROLL_BACK_SKILL: Final = Endpoint(
     reply=SkillInstalled,
     summary="Roll a skill back to an earlier package.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.SKILL_REJECTED),
+    stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate"},
 )
@@ -307,6 +311,7 @@ APPROVE_NETWORK: Final = Endpoint(
     reply=Skill,
     summary="Set the network places that the runs of a skill may reach.",
     raises=(ErrorCode.SKILL_NOT_FOUND, ErrorCode.CONFLICT),
+    stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate", "approved": []},
 )

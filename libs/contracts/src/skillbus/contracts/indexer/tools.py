@@ -297,6 +297,7 @@ PUT_TOOLS: Final = Endpoint(
     request=PutTools,
     reply=ToolsPut,
     summary="Add or update the descriptions of up to 500 tools. Unchanged tools are not embedded again.",
+    stores_data=True,
     timeout_s=60.0,
     example={
         "tools": [
@@ -343,6 +344,7 @@ ACCEPT_TOOL: Final = Endpoint(
     reply=CatalogueTool,
     summary="Accept the description of a quarantined tool.",
     raises=(*_TOOL_NOT_FOUND, ErrorCode.CONFLICT),
+    stores_data=True,
     timeout_s=30.0,
     example={"id": "mcp:files/read_file", "digest": "0" * 64},
 )
@@ -353,6 +355,7 @@ SET_TOOL_STATE: Final = Endpoint(
     reply=CatalogueTool,
     summary="Enable or disable a tool or a skill. A disabled one is neither found nor called.",
     raises=(*_TOOL_NOT_FOUND, ErrorCode.CONFLICT),
+    stores_data=True,
     timeout_s=30.0,
     example={"id": "skill:calculate", "enabled": True},
 )

@@ -93,6 +93,7 @@ PUT_KNOWLEDGE: Final = Endpoint(
     request=PutKnowledge,
     reply=KnowledgePut,
     summary="Write up to 200 items. Unchanged items get no new version.",
+    stores_data=True,
     timeout_s=60.0,
     example={
         "items": [{"id": "faq-1", "type": "module_context", "title": "APISIX", "content": "An API gateway."}],

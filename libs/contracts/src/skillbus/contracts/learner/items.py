@@ -168,6 +168,7 @@ CREATE_KNOWLEDGE: Final = Endpoint(
     summary="Create an item. The reply waits up to two seconds for the index; `indexed` is true if searches find it.",
     raises=(ErrorCode.CONFLICT,),
     idempotent=False,
+    stores_data=True,
     timeout_s=30.0,
     example={
         "type": "business_rule",
@@ -202,6 +203,7 @@ UPDATE_KNOWLEDGE: Final = Endpoint(
     summary="Change an item. The change makes a new version; the previous one stays in the history.",
     raises=_WRITTEN,
     idempotent=False,
+    stores_data=True,
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "content": "缺少 game-id 时返回 403。", "reason": "changed with release 12"},
 )
@@ -223,6 +225,7 @@ RESTORE_KNOWLEDGE: Final = Endpoint(
     summary="Restore an item from the archive, or restore an earlier version of it.",
     raises=_WRITTEN,
     idempotent=False,
+    stores_data=True,
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "version": 1},
 )

@@ -78,6 +78,7 @@ SET_KNOWLEDGE_PARENT: Final = Endpoint(
     reply=KnowledgeProject,
     summary="Set the parent project from which a project inherits items, or remove it.",
     raises=(ErrorCode.CONFLICT,),
+    stores_data=True,
     example={"project": "team-a", "parent": "default"},
 )
 GET_KNOWLEDGE_PROJECT: Final = Endpoint(

@@ -160,6 +160,7 @@ GIVE_FEEDBACK: Final = Endpoint(
     reply=ItemUsage,
     summary="Record whether an item helped. The latest feedback of each actor for each query counts.",
     raises=(ErrorCode.NOT_FOUND,),
+    stores_data=True,
     example={"id": "01890000-0000-7000-8000-000000000000", "helpful": True, "query": "直播接口要哪些 header"},
 )
 GET_KNOWLEDGE_USAGE: Final = Endpoint(

@@ -154,5 +154,6 @@ REVIEW_KNOWLEDGE: Final = Endpoint(
     summary="Approve or reject pending items. Each has its own result.",
     timeout_s=60.0,
     idempotent=False,
+    stores_data=True,
     example={"ids": [EXAMPLE_ID], "action": "approve"},
 )

@@ -191,6 +191,7 @@ RUN_SKILL: Final = Endpoint(
         ErrorCode.SANDBOX_UNAVAILABLE,
     ),
     idempotent=False,
+    stores_data=True,
     timeout_s=75.0,
     example={"name": "calculate", "args": {"expression": "(1 + 2) * 3"}},
 )

@@ -9,23 +9,31 @@ collections/.<uuid>/           a collection in creation or deletion; removed whe
 
 import fcntl
 import json
+import mmap
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from skillbus.vectors.errors import VectorStoreLocked, VectorStoreUnavailable
+from skillbus.vectors.errors import VectorStoreFull, VectorStoreLocked, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec
 
 _ALIASES: Final = "aliases.json"
 _SPEC: Final = "spec.json"
 _FORMAT: Final = 1
+_FREE_BYTES: Final = 8 * 2**20
+"""Free space that a write needs. The engine writes to mapped sparse files: on a full disk the kernel would end the
+process with SIGBUS."""
+_ALLOCATED_BYTES: Final = 60 * 2**20
+"""Size of an empty collection on a disk that allocates the holes of its files."""
 
 
 @contextmanager
@@ -61,6 +69,25 @@ class EdgeDirectory:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._collections = root / "collections"
+
+    @cached_property
+    def allocates_holes(self) -> bool:
+        """True if the disk allocates a hole of a file when mapped memory is read there, as tmpfs does."""
+        with TemporaryFile(dir=self._root) as file:
+            file.truncate(mmap.PAGESIZE)
+            with mmap.mmap(file.fileno(), mmap.PAGESIZE) as mapped:
+                _ = mapped[0]
+            return os.fstat(file.fileno()).st_blocks > 0
+
+    def check_room(self, needed_bytes: int = _FREE_BYTES) -> None:
+        """Raise VectorStoreFull if the disk has too little room for a write."""
+        disk = os.statvfs(self._root)
+        if (free_bytes := disk.f_bavail * disk.f_frsize) < needed_bytes:
+            raise VectorStoreFull(self._root, free_bytes, needed_bytes)
+
+    def check_room_for_collection(self) -> None:
+        """Raise VectorStoreFull if the disk has too little room for a new collection."""
+        self.check_room(_FREE_BYTES + (_ALLOCATED_BYTES if self.allocates_holes else 0))
 
     def sweep(self) -> None:
         """Create the layout and remove collections that a killed process left half created or half deleted."""

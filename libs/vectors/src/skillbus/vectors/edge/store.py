@@ -223,8 +223,13 @@ class EdgeVectorStore:
     def _create(self, name: str, spec: CollectionSpec) -> None:
         """Create the collection in a hidden folder and rename it: a killed process leaves no half of a collection."""
         checks.check_creation(name, self._aliases)
+        self._directory.check_room_for_collection()
         staging = call_edge(self._directory.create_staging)
-        shard = call_edge(edge.EdgeShard.create, str(self._directory.shard_path(staging)), build_config(spec))
+        shard = call_edge(
+            edge.EdgeShard.create,
+            str(self._directory.shard_path(staging)),
+            build_config(spec, in_memory_disk=self._directory.allocates_holes),
+        )
         for operation in _index_operations(spec, set()):
             call_edge(shard.update, operation)
         call_edge(shard.close)
@@ -288,6 +293,7 @@ class EdgeVectorStore:
         self._notice_size(found)
 
     def _update(self, collection: _Collection, operation: edge.UpdateOperation) -> None:
+        self._directory.check_room()
         call_edge(collection.shard.update, operation)
         self._unflushed.add(collection.name)
         self.flush_behind.mark_write()

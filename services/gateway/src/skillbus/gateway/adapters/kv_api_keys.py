@@ -29,6 +29,7 @@ class KvApiKeys:
     """Implements `KeyStore`, and `BackgroundTask`, which writes the last use of each key."""
 
     def __init__(self, bus: Bus, ring: KeyRing) -> None:
+        self._disk = bus.disk
         self._ring = ring
         self._keys = KvRecords(bus, API_KEYS, ApiKeyRecord, key_of=lambda record: f"{_KEY}.{record.id}")
         self._uses = KvRecords(bus, API_KEYS, ApiKeyUse)
@@ -46,6 +47,8 @@ class KvApiKeys:
         return {key.removeprefix(_USE): use.last_used_at for key, use in uses.items()}
 
     async def add_record(self, record: ApiKeyRecord) -> None:
+        if self._disk is not None:
+            self._disk.check()
         await self._keys.save(f"{_KEY}.{record.id}", record, 0)
         self._ring.put_record(record)
 

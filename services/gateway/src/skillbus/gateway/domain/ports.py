@@ -83,6 +83,14 @@ class Connection(Protocol):
     def is_connected(self) -> bool: ...
 
 
+class Storage(Protocol):
+    """Disk of the data."""
+
+    def explain_refusal(self) -> str | None:
+        """Return why new data is refused, or None if it is accepted."""
+        ...
+
+
 async def retry_while_away(attempt: Callable[[], Awaitable[T]], until: float) -> T:
     """Repeat an idempotent call while its service is away. `until` is a time of the event loop."""
     pause_s = _FIRST_PAUSE_S

@@ -10,7 +10,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import SystemStatus
 from skillbus.contracts.indexer.skills import GET_STATUS, IndexerStatus
 from skillbus.contracts.message import Empty
-from skillbus.gateway.domain.ports import BusCaller, Connection
+from skillbus.gateway.domain.ports import BusCaller, Connection, Storage
 
 SERVICE: Final = "gateway"
 _SERVICES: Final[Mapping[str, Endpoint[Empty, Health]]] = {
@@ -36,21 +36,24 @@ _MAY_BE_AWAY: Final[Mapping[str, str]] = {
 class Readiness:
     """Asks every service at the same time whether it is ready."""
 
-    def __init__(self, caller: BusCaller, connection: Connection, *, timeout_s: float) -> None:
+    def __init__(self, caller: BusCaller, connection: Connection, storage: Storage | None, *, timeout_s: float) -> None:
+        """Make the readiness of a system. `storage` is the disk of all services, if they share one."""
         self._caller = caller
+        self._storage = storage
         self._connection = connection
         self._timeout_s = timeout_s
 
     async def check_health(self) -> Health:
         """Return the health of the system: ready if NATS is connected and every required service is ready.
 
-        Warnings of a service are in `warning` of its check.
+        A full disk is reported and does not make it unready, because reading works. Warnings of a service are in
+        `warning` of its check.
         """
         checked = await asyncio.gather(*(self._check(service, endpoint) for service, endpoint in _SERVICES.items()))
         connected = self._connection.is_connected
         nats = HealthCheck(name="nats", ready=connected, detail="" if connected else "not connected")
         ready = connected and all(is_enough for _, is_enough in checked)
-        return Health(service=SERVICE, ready=ready, checks=(nats, *(check for check, _ in checked)))
+        return Health(service=SERVICE, ready=ready, checks=(nats, *self._check_storage(), *(one for one, _ in checked)))
 
     async def get_status(self) -> SystemStatus:
         """Return the health of the system and the state of the index."""
@@ -64,6 +67,12 @@ class Readiness:
         health, indexer_status = await asyncio.gather(self.check_health(), get_indexer_status())
         services = tuple(_append_warning(check) for check in health.checks)
         return SystemStatus(ready=health.ready, services=services, indexer=indexer_status)
+
+    def _check_storage(self) -> tuple[HealthCheck, ...]:
+        if self._storage is None:
+            return ()
+        reason = self._storage.explain_refusal()
+        return (HealthCheck(name="storage", ready=reason is None, detail=reason or ""),)
 
     async def _check(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[HealthCheck, bool]:
         """Return the check of a service, and True if the system can be ready with it."""

@@ -12,6 +12,7 @@ LearnerError
 │   └── ConcurrentChangeError       concurrent writers won several times in a row
 ├── OtherVersionError               the item is not at the expected version
 └── KnowledgeUnavailableError       the database does not answer
+    └── KnowledgeFullError          the disk of the database is full
 """
 
 from typing import ClassVar
@@ -86,3 +87,8 @@ class OtherVersionError(LearnerError):
 class KnowledgeUnavailableError(LearnerError):
     code = ErrorCode.UNAVAILABLE
     retryable = True
+
+
+class KnowledgeFullError(KnowledgeUnavailableError):
+    code = ErrorCode.STORAGE_FULL
+    retryable = False

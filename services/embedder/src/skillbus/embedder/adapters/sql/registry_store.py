@@ -11,13 +11,14 @@ from skillbus.common.validation import describe_problems
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
 from skillbus.embedder.domain.registry.errors import (
+    RegistryStorageFullError,
     RegistryUnavailableError,
     RegistryUrlError,
     RegistryVersionError,
 )
 from skillbus.embedder.domain.registry.ports import Records
 from skillbus.sql.database import Database, open_database
-from skillbus.sql.errors import DatabaseError, DatabaseUrlError, DatabaseVersionError
+from skillbus.sql.errors import DatabaseError, DatabaseFullError, DatabaseUrlError, DatabaseVersionError
 
 Values = Mapping[str, object]
 
@@ -88,6 +89,8 @@ def translate_errors() -> Generator[None]:
         raise RegistryUrlError(str(error)) from error
     except DatabaseVersionError as error:
         raise RegistryVersionError(str(error)) from error
+    except DatabaseFullError as error:
+        raise RegistryStorageFullError(str(error)) from error
     except DatabaseError as error:
         raise RegistryUnavailableError(str(error)) from error
 

@@ -11,6 +11,7 @@ RegistryError                     see `domain/errors.py`
 ├── RegistryFullError             one list of the registry cannot hold more
 ├── RegistryConflictError         other changes came first, again and again
 ├── RegistryUnavailableError      the database does not answer, or cannot be opened
+│   ├── RegistryStorageFullError  the disk of the database is full
 │   ├── RegistryUrlError          the URL names no database that can be opened here
 │   └── RegistryVersionError      a newer skillbus made the tables
 └── ChangeNotToldError            a change was stored but could not be announced
@@ -89,6 +90,11 @@ class RegistryConflictError(RegistryError):
 class RegistryUnavailableError(RegistryError):
     code = ErrorCode.UNAVAILABLE
     retryable = True
+
+
+class RegistryStorageFullError(RegistryUnavailableError):
+    code = ErrorCode.STORAGE_FULL
+    retryable = False
 
 
 class RegistryUrlError(RegistryUnavailableError):

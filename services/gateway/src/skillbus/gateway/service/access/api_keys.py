@@ -57,7 +57,7 @@ class ApiKeyRoutes:
 
 def add_api_key_routes(router: DocumentedRouter, routes: ApiKeyRoutes) -> None:
     """Add the routes of API keys."""
-    created = (*ANY_REQUEST, ErrorCode.CONFLICT)
+    created = (*ANY_REQUEST, ErrorCode.CONFLICT, ErrorCode.STORAGE_FULL)
     revoked = (*ANY_REQUEST, ErrorCode.NOT_FOUND)
     router.add("POST", _KEYS, Role.ADMIN, routes.create_api_key, created, status=201, example=_EXAMPLE)
     router.add("GET", _KEYS, Role.ADMIN, routes.list_api_keys, ANY_REQUEST)

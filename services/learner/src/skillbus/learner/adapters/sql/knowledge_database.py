@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection, delete, insert, select
 
 from skillbus.learner.adapters.sql.tables import IDEMPOTENCY
-from skillbus.learner.domain.errors import KnowledgeUnavailableError
+from skillbus.learner.domain.errors import KnowledgeFullError, KnowledgeUnavailableError
 from skillbus.sql.database import Database
-from skillbus.sql.errors import DatabaseUnavailableError
+from skillbus.sql.errors import DatabaseFullError, DatabaseUnavailableError
 
 ResultT = TypeVar("ResultT")
 
@@ -70,5 +70,7 @@ class KnowledgeDatabase:
 def _translate_unavailability() -> Generator[None]:
     try:
         yield
+    except DatabaseFullError as error:
+        raise KnowledgeFullError(str(error)) from error
     except DatabaseUnavailableError as error:
         raise KnowledgeUnavailableError(str(error)) from error

@@ -169,10 +169,10 @@ async def test_a_key_that_ended_long_ago_is_removed_with_those_that_it_made(bus:
         changes = {"id": key_id, "created_by": created_by, "revoked_at": revoked_at}
         await records.save(f"key.{key_id}", stored.record.model_copy(update=changes), 0)
 
-    # All three are older than the two that HTTP made. Those that were made last are removed first.
-    await store("0000000031", "owner", 31)
+    # In the order of their removal, which the last one tells: made ones first, then by id.
     await store("madebyit31", "0000000031", None)
     await store("0000000029", "owner", 29)
+    await store("0000000031", "owner", 31)
     async with open_api_keys(bus, KeyRing()):
 
         async def list_ids() -> set[str]:

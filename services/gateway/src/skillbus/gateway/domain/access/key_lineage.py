@@ -24,6 +24,8 @@ class KeyLineage:
     """Time at which the first of them expires."""
     is_complete: bool
     """False if a maker's record is gone, so that nobody knows whether it was revoked."""
+    length: int
+    """Number of the keys: one more than that of the key that made it."""
 
     @property
     def ends_at(self) -> datetime | None:
@@ -42,6 +44,7 @@ def trace_lineage(record: ApiKeyRecord, find_record: FindRecord) -> KeyLineage:
         revoked_at=min((it.revoked_at for it in line if it.revoked_at is not None), default=None),
         expires_at=min((it.expires_at for it in line if it.expires_at is not None), default=None),
         is_complete=line[-1].created_by in _ROOTS,
+        length=len(line),
     )
 
 

@@ -15,10 +15,7 @@ class KeyRing(RecordRing[ApiKeyRecord]):
         return trace_lineage(record, self.find_record)
 
     def list_ended(self, before: datetime) -> tuple[ApiKeyRecord, ...]:
-        """Return the keys that ended before a time, those that were made last first."""
-        ended = [record for record in self.records if self._is_ended(record, before)]
-        return tuple(sorted(ended, key=lambda record: record.created_at, reverse=True))
-
-    def _is_ended(self, record: ApiKeyRecord, before: datetime) -> bool:
-        ends_at = self.trace_lineage(record).ends_at
-        return ends_at is not None and ends_at < before
+        """Return the keys that ended before a time, each before the key that made it."""
+        traced = [(self.trace_lineage(record), record) for record in self.records]
+        ended = [(line, record) for line, record in traced if line.ends_at is not None and line.ends_at < before]
+        return tuple(record for _, record in sorted(ended, key=lambda it: it[0].length, reverse=True))

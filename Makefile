@@ -1,7 +1,7 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-of quick check documents test-containers bench contracts clean FORCE
+.PHONY: help setup dist run demo test test-of quick check documents test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
@@ -77,6 +77,10 @@ help: ## List what there is to make
 setup: ## Install everything into .venv
 	@mkdir -p "$$HOME"; $(find_python); $(find_uv); \
 	UV_PYTHON_DOWNLOADS=never $$uv sync --locked --quiet --python "$$python"
+
+dist: setup ## Build a wheel of every distribution into dist, and say what each way of installing downloads
+	@rm -rf dist && $(BIN)/uv build --all-packages --wheel --quiet --out-dir dist && rm -f dist/.gitignore
+	@$(BIN)/python benchmarks/install_size.py --downloads
 
 run: setup ## Start everything, play the demo, and stay up on http://127.0.0.1:8080
 	@exec $(BIN)/skillbus demo --stay --data $(DATA) --http-port $(HTTP_PORT)

@@ -23,6 +23,7 @@ TINY: Final = {
     "tool_search": ["--count", "60", "--rounds", "3"],
 }
 NOT_RUN_HERE: Final = {
+    "install_size": "fills eight environments; tests/integration/distribution installs from the wheels",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",
     "standalone_footprint": "starts a whole system; tests/integration/standalone does so too",
     "tool_search_beside_lancedb": "needs the dependency group `bench`",

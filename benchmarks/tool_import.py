@@ -87,7 +87,7 @@ async def embed_alone(bus: Bus, tools: Sequence[Record]) -> float:
 
 
 async def import_all(bus: Bus, tools: Sequence[Record]) -> tuple[float, Counter[str]]:
-    """As `skillbus import tools` does: some requests under way."""
+    """As `skillbus tools import` does: some requests under way."""
     outcomes: Counter[str] = Counter()
     requests = iter([tools[at : at + AT_A_TIME] for at in range(0, len(tools), AT_A_TIME)])
 

@@ -72,6 +72,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     check_skips(session)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep tests, and the programs that they start, out of the tester's folder of state."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def logging_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Commands that tests run in this process set up its logging, and loggers that cached that would keep it."""

@@ -51,7 +51,7 @@ async def skillbus(system: System) -> AsyncGenerator[CommandLine]:
     command = CommandLine(system)
     # The server logs to the standard output of this process, which is the command's while it runs.
     with capture_logs():
-        await command("import", "knowledge", str(KNOWLEDGE))
+        await command("knowledge", "import", str(KNOWLEDGE))
         yield command
 
 
@@ -75,7 +75,7 @@ def drafts(lines: Path) -> list[Json]:
 
 
 async def test_the_examples_are_imported_once_and_unchanged_after_that(skillbus: CommandLine) -> None:
-    again = await skillbus.document("import", "knowledge", str(KNOWLEDGE))
+    again = await skillbus.document("knowledge", "import", str(KNOWLEDGE))
     assert (again["total"], counted(again), again["indexed"]) == (COUNT, {"unchanged": COUNT}, True)
 
 
@@ -118,19 +118,19 @@ async def test_what_is_exported_and_imported_elsewhere_is_exactly_the_same(
     times = ["--valid-from", "2020-01-01T08:00:00+08:00", "--valid-to", "2999-01-01", "--lang", "no"]
     words = [*odd, *times, "--content", ODD, "--external-id", "odd", "--project", "first"]
     await skillbus("knowledge", "add", *words)
-    await skillbus("import", "knowledge", str(KNOWLEDGE), "--project", "first")
-    await skillbus("export", "knowledge", str(tmp_path / "first.jsonl"), "--project", "first")
-    await skillbus("export", "knowledge", f"{tmp_path}/kb/", "--project", "first")
+    await skillbus("knowledge", "import", str(KNOWLEDGE), "--project", "first")
+    await skillbus("knowledge", "export", str(tmp_path / "first.jsonl"), "--project", "first")
+    await skillbus("knowledge", "export", f"{tmp_path}/kb/", "--project", "first")
     expected = drafts(tmp_path / "first.jsonl")
     assert len(expected) == COUNT + 1
     assert ODD in {item["content"] for item in expected}
 
     for project, source in (("lines", "first.jsonl"), ("files", "kb")):
-        await skillbus("import", "knowledge", str(tmp_path / source), "--project", project)
-        await skillbus("export", "knowledge", str(tmp_path / f"{project}.jsonl"), "--project", project)
+        await skillbus("knowledge", "import", str(tmp_path / source), "--project", project)
+        await skillbus("knowledge", "export", str(tmp_path / f"{project}.jsonl"), "--project", project)
         found = drafts(tmp_path / f"{project}.jsonl")
         assert sorted(found, key=str) == sorted(expected, key=str)
-        again = await skillbus.document("import", "knowledge", str(tmp_path / source), "--project", project)
+        again = await skillbus.document("knowledge", "import", str(tmp_path / source), "--project", project)
         assert counted(again) == {"unchanged": COUNT + 1}
 
 
@@ -214,7 +214,7 @@ async def test_a_bad_line_is_told_by_its_number_and_the_others_are_taken(skillbu
     path = tmp_path / "docs.jsonl"
     good = {"id": "g", "type": "module_context", "title": "t", "content": "c", "scope": "x"}
     path.write_text("\n".join((json.dumps(good), "{", json.dumps(good | {"title": " "}))), encoding="utf-8")
-    words = ["import", "knowledge", str(path), "--project", "bad-lines"]
+    words = ["knowledge", "import", str(path), "--project", "bad-lines"]
     dry = await skillbus.document(*words, "--dry-run", code=1)
     report = await skillbus.document(*words, code=1)
     assert [it["line"] for it in rows(report, "results")] == [2, 3]

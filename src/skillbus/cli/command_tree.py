@@ -62,9 +62,6 @@ COMMANDS: Final[Entries] = {
     "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
-    "runs": CommandEntry("runs.history:show_runs", "List the runs of the last day, or show one run."),
-    "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
-    "remove": CommandEntry("skills.commands:remove_skills", "Remove skills with their files, vectors and history."),
     "audit": CommandEntry("server.commands:audit_system", "Compare catalogue, indexes and callable tools."),
     "status": CommandEntry("server.commands:show_status", "Show whether every service is ready."),
     "dead-letters": GroupEntry(
@@ -77,23 +74,6 @@ COMMANDS: Final[Entries] = {
             "drop": CommandEntry(
                 "server.dead_letter_commands:drop_dead_letters", "Delete dead letters without a replay."
             ),
-        },
-    ),
-    "import": GroupEntry(
-        "Import tools or knowledge from files.",
-        "skillbus import tools tools.ndjson --source crm",
-        {
-            "tools": CommandEntry("tools.importer:import_tools", "Import descriptions of tools."),
-            "knowledge": CommandEntry("knowledge.importer:import_knowledge", "Import knowledge items."),
-        },
-    ),
-    "export": GroupEntry(
-        "Export knowledge to files.",
-        "skillbus export knowledge backup.ndjson",
-        {
-            "knowledge": CommandEntry(
-                "knowledge.exporter:export_knowledge", "Save items for `skillbus import knowledge`."
-            )
         },
     ),
     "knowledge": GroupEntry(
@@ -129,6 +109,10 @@ COMMANDS: Final[Entries] = {
                 "knowledge.commands:show_stats", "Show counts, unused and stale items, and failed queries."
             ),
             "project": CommandEntry("knowledge.commands:manage_parents", "Show or set the parent of the project."),
+            "import": CommandEntry("knowledge.importer:import_knowledge", "Import items from files."),
+            "export": CommandEntry(
+                "knowledge.exporter:export_knowledge", "Save items for `skillbus knowledge import`."
+            ),
         },
     ),
     "tools": GroupEntry(
@@ -137,6 +121,7 @@ COMMANDS: Final[Entries] = {
         {
             "list": CommandEntry("tools.commands:list_tools", "List the tools of the catalogue by id."),
             "show": CommandEntry("tools.commands:show_tool", "Show a tool with its findings and pending changes."),
+            "import": CommandEntry("tools.importer:import_tools", "Import descriptions of external tools."),
             "remove": CommandEntry("tools.commands:remove_tools", "Remove tools from the catalogue."),
             "accept": CommandEntry("tools.commands:accept_tool", "Accept a quarantined tool."),
             "enable": CommandEntry("tools.commands:enable_tool", "Enable a disabled tool."),
@@ -145,9 +130,12 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "skills": GroupEntry(
-        "Check, roll back, pin and disable installed skills.",
-        "skillbus skills rollback git-commit",
+        "List, show, check, roll back, pin, disable and remove skills.",
+        "skillbus skills show git-commit",
         {
+            "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
+            "show": CommandEntry("skills.commands:show_skill", "Show an installed skill."),
+            "remove": CommandEntry("skills.commands:remove_skills", "Remove skills with their files and history."),
             "check": CommandEntry("skills.commands:check_skill", "Validate a skill without installing it."),
             "history": CommandEntry("skills.commands:list_packages", "List the packages installed under a name."),
             "rollback": CommandEntry("skills.commands:roll_back_skill", "Return to an earlier package of a skill."),
@@ -156,6 +144,15 @@ COMMANDS: Final[Entries] = {
             "enable": CommandEntry("skills.commands:enable_skill", "Enable a disabled skill."),
             "disable": CommandEntry("skills.commands:disable_skill", "Disable a skill: it is neither found nor run."),
             "network": CommandEntry("skills.commands:manage_network", "Show or approve the network places of a skill."),
+        },
+    ),
+    "runs": GroupEntry(
+        "List, show and cancel the runs of the last day.",
+        "skillbus runs list --skill git-commit --state failed",
+        {
+            "list": CommandEntry("runs.history:list_runs", "List runs, newest first."),
+            "show": CommandEntry("runs.history:show_run", "Show a run, and save its files."),
+            "cancel": CommandEntry("runs.history:cancel_run", "End a run."),
         },
     ),
     "mcp": GroupEntry(
@@ -214,12 +211,22 @@ COMMANDS: Final[Entries] = {
         "Show and switch the model of each index.",
         "skillbus index switch tools",
         {
-            "status": CommandEntry("models.commands:show_indexes", "Show the model of each index and its last switch."),
+            "list": CommandEntry("models.commands:list_indexes", "Show the model of each index and its last switch."),
             "switch": CommandEntry("models.commands:switch_index", "Switch an index to the default model."),
             "rollback": CommandEntry("models.commands:roll_back_index", "Undo the last switch of an index."),
         },
     ),
 }
+
+
+RENAMED: Final[Mapping[str, str]] = {
+    "skillbus list": "skillbus skills list",
+    "skillbus remove": "skillbus skills remove",
+    "skillbus import": "skillbus tools import` or `skillbus knowledge import",
+    "skillbus export": "skillbus knowledge export",
+    "skillbus index status": "skillbus index list",
+}
+"""Commands that had another name, by that name."""
 
 
 class LazyGroup(TyperGroup):
@@ -237,6 +244,13 @@ class LazyGroup(TyperGroup):
         if cmd_name not in self.commands and entry is not None:
             self.commands[cmd_name] = load_command(cmd_name, entry)
         return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: "Context", args: list[str]) -> tuple[str | None, "Command | None", list[str]]:
+        """Return the command that the words name. A command of before is refused with its new name."""
+        words = f"{ctx.command_path} {args[0]}"
+        if args[0] not in self.entries and words in RENAMED:
+            ctx.fail(f"`{words}` is `{RENAMED[words]}` now.")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the table of commands from their help lines."""

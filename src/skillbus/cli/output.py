@@ -6,6 +6,8 @@ Texts from servers and skills are printed without control characters: a terminal
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -45,12 +47,12 @@ class CommandOutput:
         if self.as_json:
             self.write_text(format_json(document) + "\n")
         else:
-            self.out.print(render())
+            self._print(render())
 
     def print_text(self, text: RenderableType) -> None:
         """Print a part of the result, unless the result is a JSON document."""
         if not self.as_json:
-            self.out.print(text)
+            self._print(text)
 
     def print_note(self, line: str, style: str = "dim") -> None:
         """Print a remark to stderr, unless the result is a JSON document."""
@@ -67,6 +69,14 @@ class CommandOutput:
             self.err.print(Text(f"  {clean_text(line)}"))
         if error.advice:
             self.err.print(Text(f"  {clean_text(error.advice)}", "cyan"))
+
+    def _print(self, text: RenderableType) -> None:
+        if self.out.is_terminal:
+            self.out.print(text)
+            return
+        with self.out.capture() as captured:
+            self.out.print(text)
+        self.write_text(re.sub(" +(?=\n)", "", captured.get()))  # Rich pads tables with blanks at line ends
 
     def write_text(self, text: str) -> None:
         """Write text to stdout unchanged."""
@@ -160,6 +170,11 @@ def clean_line(text: str) -> str:
     return " ".join(clean_text(text).split())
 
 
+def format_number(number: int, noun: str) -> str:
+    """Return a number with its noun, in the singular or with an s: `1 run`, `2 runs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def format_size(size_bytes: int) -> str:
     """Return a size with its unit, such as `1.5 kB`."""
     amount, unit = float(size_bytes), "B"
@@ -172,7 +187,7 @@ def format_size(size_bytes: int) -> str:
 
 def _open_console(*, stderr: bool) -> Console:
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        # Output to a pipe is for tools like grep: no line is wrapped, even if COLUMNS is set.
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        # Output to a pipe is for tools like grep: no line is wrapped.
         console.width = _UNWRAPPED_CELLS
     return console

@@ -9,8 +9,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
@@ -21,22 +20,31 @@ from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
 from skillbus.cli.output import CommandOutput, clean_line, open_output
 from skillbus.cli.server.launcher import Externals
 from skillbus.client.local_server import (
-    DEFAULT_URL,
+    DATA_VARIABLE,
     KEY_VARIABLES,
     URL_VARIABLE,
     find_data_directory,
-    read_local_server,
-    use_local_key,
+    find_server,
 )
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import ApiConnection, Remote
+    from skillbus.cli.client.connection import ApiConnection
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
-_KEY_HELP: Final = "API key of the server. Default: the one in data/connection.json of a server on this machine."
+_KEY_HELP: Final = "API key of the server. Default: the one that a server on this machine wrote down."
+_URL_HELP: Final = "Address of the server. Default: the one on this machine: see --data."
 _KEY_OPTION: Final = "--api-key"
 _SHORT_KEY_OPTION: Final = "--key"
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Project to use. Default: chosen by the server.")]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        envvar=DATA_VARIABLE,
+        file_okay=False,
+        help="Data directory of a server on this machine. Default: ./data, or else that of the one started last.",
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 NameT = TypeVar("NameT", str, int)
@@ -52,6 +60,8 @@ class Session:
     connection: "ApiConnection"
     trailing_words: tuple[str, ...] | None
     """The words after `--`; None without a `--`."""
+    data: Path
+    """Data directory of the server on this machine, whether one runs there or not."""
 
     def confirm_removal(self, names: Sequence[str]) -> None:
         """Ask before things are removed. Without a terminal, refuse and name --yes."""
@@ -126,8 +136,9 @@ def remote_command(
     def decorate(command: CommandFunction) -> CommandSpec:
         def run(
             ctx: typer.Context,
-            url: str = DEFAULT_URL,
+            url: str | None = None,
             key: str | None = None,
+            data: DataOption = None,
             project: ProjectOption = None,
             as_json: JsonOption = False,
             **own: object,
@@ -137,18 +148,17 @@ def remote_command(
             from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
 
             externals = ctx.ensure_object(Externals)
-            address = _check(check_url, url, url_option)
-            remote = Remote(address, _check(check_key, key, key_option), project)
-            if key is None:
-                remote = _use_local_key(remote, own.get("data"))
+            data = data or find_data_directory()
+            server = find_server(url, _check(check_key, key, key_option), data)
+            remote = Remote(_check(check_url, server.url, url_option), server.key, project)
 
             async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
-                    await command(Session(output, connection, ctx.meta.get(TRAILING_WORDS)), **own)
+                    await command(Session(output, connection, ctx.meta.get(TRAILING_WORDS), data), **own)
 
             _run_command(ask, asyncio.run, as_json=as_json)
 
-        url_type = Annotated[str, typer.Option(url_option, envvar=URL_VARIABLE, help="Address of the skillbus server.")]
+        url_type = Annotated[str | None, typer.Option(url_option, envvar=URL_VARIABLE, help=_URL_HELP)]
         key_type = Annotated[str | None, typer.Option(key_option, envvar=list(KEY_VARIABLES), help=_KEY_HELP)]
         _add_options(run, command, {"url": url_type, "key": key_type}, left_out=() if has_project else ("project",))
         spellings = {_SHORT_KEY_OPTION: _KEY_OPTION} if key_option == _KEY_OPTION else {}
@@ -171,14 +181,6 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
         return CommandSpec(run, _format_help(command, example))
 
     return decorate
-
-
-def _use_local_key(remote: "Remote", data: object) -> "Remote":
-    """Take the key of a server that this user runs on this machine, if it is the one to be asked."""
-    with suppress(OSError):  # it is another user's server
-        server = use_local_key(remote.url, read_local_server(data if isinstance(data, Path) else find_data_directory()))
-        return replace(remote, url=server.url, key=server.key)
-    return remote
 
 
 def _check(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:

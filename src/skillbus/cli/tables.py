@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -11,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillbus.cli.output import clean_line
+from skillbus.cli.output import clean_line, format_number
 
 if TYPE_CHECKING:
     from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage
@@ -20,6 +21,8 @@ OutcomeT = TypeVar("OutcomeT", bound=StrEnum)
 
 _DESCRIPTION_CELLS: Final = 160
 """Longer descriptions are cut: three or four lines of a table on an 80-column terminal. `--json` has all of it."""
+_PIPED_CELLS: Final = 80
+"""The same in a pipe, where each row is one line."""
 _PROBLEMS: Final = 50
 """Problems of an import that are shown. `--json` has all of them."""
 
@@ -68,13 +71,13 @@ def build_import_report(
 def shorten_description(text: str) -> str:
     """Cut a description to the cells that a table has for it."""
     line = Text(clean_line(text))
-    line.truncate(_DESCRIPTION_CELLS, overflow="ellipsis")
+    line.truncate(_DESCRIPTION_CELLS if sys.stdout.isatty() else _PIPED_CELLS, overflow="ellipsis")
     return line.plain
 
 
 def format_count(shown: int, total: int, noun: str) -> Text:
-    """Return how many of how many rows are shown."""
-    return Text(f"{shown} of {total} {noun}" if shown < total else f"{total} {noun}", "dim")
+    """Return how many of how many rows are shown; `noun` is in the singular."""
+    return Text(f"{shown} of {format_number(total, noun)}" if shown < total else format_number(total, noun), "dim")
 
 
 def format_yes(value: bool) -> str:
@@ -110,7 +113,7 @@ def format_stages(stages: Iterable[SearchStage], noun: str) -> Text:
     """Return the duration of each stage of a search and the number of candidates after it."""
     lines = []
     for stage in stages:
-        left = f" ({stage.candidates} {noun})" if stage.candidates else ""
+        left = f" ({format_number(stage.candidates, noun)})" if stage.candidates else ""
         lines.append(f"{stage.name} {stage.took_ms:.1f} ms{left}")
     return format_fact("stages", ", ".join(lines))
 
@@ -118,8 +121,7 @@ def format_stages(stages: Iterable[SearchStage], noun: str) -> Text:
 def format_search(count: int, model: str | None, took_ms: float, degraded: str | None) -> Text:
     """Return the summary line of a search."""
     note = f", degraded: {degraded} only" if degraded else ""
-    hits = "1 hit" if count == 1 else f"{count} hits"
-    return Text(f"{hits} by {clean_line(model or 'no model')} in {took_ms:.1f} ms{note}", "dim")
+    return Text(f"{format_number(count, 'hit')} by {clean_line(model or 'no model')} in {took_ms:.1f} ms{note}", "dim")
 
 
 def _flatten(path: str, value: object) -> Iterator[tuple[str, str]]:

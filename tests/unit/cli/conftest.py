@@ -20,7 +20,7 @@ class CommandLine:
 
     def __call__(self, *words: str, stdin: str | None = None, externals: Externals | None = None) -> Result:
         given = externals or Externals(transport=self.server.transport())
-        return CliRunner().invoke(create_app(), list(words), input=stdin, obj=given, env={"COLUMNS": "80"})
+        return CliRunner().invoke(create_app(), list(words), input=stdin, obj=given)
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def skillbus(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> CommandLine
         "SKILLBUS_API_KEY",
         "SKILLBUS_OWNER_KEY",
         "SKILLBUS_DATA",
+        "COLUMNS",
         "FORCE_COLOR",
         "TTY_COMPATIBLE",
     ):

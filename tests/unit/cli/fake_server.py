@@ -166,6 +166,7 @@ class FakeServer:
             ("POST", "/api/tools/search"): self._search,
             ("GET", "/api/status"): self._status,
         }
+        routes |= {("GET", f"/api/skills/{name}"): self._show for name in self.skills}
         if (method, path) in routes:
             return routes[method, path](request)
         if path.startswith("/api/runs/") and path not in self.files:
@@ -225,6 +226,9 @@ class FakeServer:
         lost = "" if self.keeps_knowledge else "No learner is running"
         services.append({"name": "learner", "ready": self.keeps_knowledge, "detail": lost})
         return httpx.Response(200, json={"ready": self.ready, "services": services, "indexer": held})
+
+    def _show(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=self.skills[request.url.path.rsplit("/", 1)[-1]])
 
     def _remove(self, name: str) -> httpx.Response:
         if self.skills.pop(name, None) is None:

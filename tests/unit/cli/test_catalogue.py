@@ -8,7 +8,7 @@ def test_list_follows_the_pages(skillbus: CommandLine, server: FakeServer) -> No
     server.skills = {name: skill_record(name) for name in ("a", "b", "c", "d", "e")}
     server.page_size = 2
 
-    result = skillbus("list", "--json")
+    result = skillbus("skills", "list", "--json")
 
     assert [skill["name"] for skill in json.loads(result.stdout)["skills"]] == ["a", "b", "c", "d", "e"]
     assert len(server.requests) == 3
@@ -18,16 +18,16 @@ def test_list_shows_name_version_and_whether_it_is_indexed(skillbus: CommandLine
     server.skills = {"greet": skill_record("greet", indexed=False)}
     server.polls_until_indexed = 9
 
-    shown = skillbus("list").stdout
+    shown = skillbus("skills", "list").stdout
 
-    for cell in ("greet", "1.0.0", "waiting", "2.0 kB", "1 skills"):
+    for cell in ("greet", "1.0.0", "waiting", "2.0 kB", "1 skill"):
         assert cell in shown
 
 
 def test_remove_goes_on_after_a_failure_and_exits_with_1(skillbus: CommandLine, server: FakeServer) -> None:
     server.skills = {"b": skill_record("b")}
 
-    result = skillbus("remove", "--yes", "a", "b")
+    result = skillbus("skills", "remove", "--yes", "a", "b")
 
     assert result.exit_code == 1
     assert server.skills == {}
@@ -38,7 +38,7 @@ def test_remove_goes_on_after_a_failure_and_exits_with_1(skillbus: CommandLine, 
 def test_remove_in_json_gives_each_outcome(skillbus: CommandLine, server: FakeServer) -> None:
     server.skills = {"b": skill_record("b")}
 
-    result = skillbus("remove", "--yes", "--json", "a", "b")
+    result = skillbus("skills", "remove", "--yes", "--json", "a", "b")
 
     assert [item["outcome"] for item in json.loads(result.stdout)["results"]] == ["failed", "removed"]
 
@@ -48,12 +48,12 @@ def test_remove_without_yes_asks_and_where_nobody_can_answer_it_is_wrong_usage(
 ) -> None:
     server.skills = {"b": skill_record("b")}
 
-    assert skillbus("remove", "b").exit_code == 2
+    assert skillbus("skills", "remove", "b").exit_code == 2
     assert "b" in server.skills
 
 
 def test_a_name_that_no_skill_can_have_is_wrong_usage(skillbus: CommandLine, server: FakeServer) -> None:
-    assert skillbus("remove", "--yes", "../etc").exit_code == 2
+    assert skillbus("skills", "remove", "--yes", "../etc").exit_code == 2
     assert server.requests == []
 
 

@@ -12,7 +12,7 @@ from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 from .conftest import CommandLine
 from .fake_server import FakeServer, Json, problem
 
-COMMANDS = [["list"], ["search", "x"], ["run", "greet"], ["remove", "--yes", "greet"], ["status"]]
+COMMANDS = [["skills", "list"], ["search", "x"], ["run", "greet"], ["skills", "remove", "--yes", "greet"], ["status"]]
 
 
 def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Externals:
@@ -99,7 +99,7 @@ def test_a_problem_says_each_thing_once(
 def test_a_problem_in_json_is_the_servers_document_with_advice(skillbus: CommandLine) -> None:
     overloaded = problem(ErrorCode.OVERLOADED, "All permits are taken.", {"queued": 12})
 
-    error = json.loads(skillbus("list", "--json", externals=answering(lambda _: overloaded)).stdout)["error"]
+    error = json.loads(skillbus("skills", "list", "--json", externals=answering(lambda _: overloaded)).stdout)["error"]
 
     assert (error["code"], error["status"], error["retryable"]) == ("overloaded", 429, True)
     assert error["details"] == {"queued": 12}
@@ -117,7 +117,7 @@ def test_a_problem_in_json_is_the_servers_document_with_advice(skillbus: Command
     ],
 )
 def test_an_answer_that_is_not_one_of_skillbus_is_told(skillbus: CommandLine, answer: httpx.Response) -> None:
-    result = skillbus("list", "--json", externals=answering(lambda _: answer))
+    result = skillbus("skills", "list", "--json", externals=answering(lambda _: answer))
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "strange_reply"
@@ -128,7 +128,7 @@ def test_a_connection_that_is_lost_is_exit_1(skillbus: CommandLine, error: httpx
     def lose(_: httpx.Request) -> httpx.Response:
         raise error
 
-    result = skillbus("list", "--json", externals=answering(lose))
+    result = skillbus("skills", "list", "--json", externals=answering(lose))
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "no_answer"
@@ -137,7 +137,7 @@ def test_a_connection_that_is_lost_is_exit_1(skillbus: CommandLine, error: httpx
 def test_escape_sequences_of_a_problem_do_not_reach_the_terminal(skillbus: CommandLine) -> None:
     evil = problem(ErrorCode.INTERNAL, "x\x1b]0;title\x07y", {"note": "\x1b[2J"})
 
-    assert "\x1b" not in skillbus("list", externals=answering(lambda _: evil)).stderr
+    assert "\x1b" not in skillbus("skills", "list", externals=answering(lambda _: evil)).stderr
 
 
 def test_every_code_of_the_contract_has_advice() -> None:
@@ -150,7 +150,7 @@ def test_the_key_and_the_address_come_from_the_environment(
     monkeypatch.setenv("SKILLBUS_URL", "http://bus.example:81/under")
     monkeypatch.setenv("SKILLBUS_API_KEY", "k1")
 
-    skillbus("list")
+    skillbus("skills", "list")
 
     assert str(server.requests[0].url).startswith("http://bus.example:81/under/api/skills")
     assert server.requests[0].headers["Authorization"] == "Bearer k1"
@@ -164,14 +164,14 @@ def test_the_owners_key_is_sent_where_no_other_is_set(
     if key is not None:
         monkeypatch.setenv("SKILLBUS_API_KEY", key)
 
-    skillbus("list")
+    skillbus("skills", "list")
 
     assert server.requests[0].headers["Authorization"] == f"Bearer {sent}"
 
 
-@pytest.mark.parametrize("command", ["up", "demo", "list", "run"])
+@pytest.mark.parametrize("command", ["up", "demo", "skills list", "run"])
 def test_help_names_the_owners_key(skillbus: CommandLine, command: str) -> None:
-    assert "SKILLBUS_OWNER_KEY" in skillbus(command, "--help").stdout
+    assert "SKILLBUS_OWNER_KEY" in skillbus(*command.split(), "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_help_names_the_owners_key(skillbus: CommandLine, command: str) -> None:
 def test_an_address_or_key_that_cannot_be_used_is_wrong_usage(
     skillbus: CommandLine, server: FakeServer, words: list[str]
 ) -> None:
-    result = skillbus("list", *words)
+    result = skillbus("skills", "list", *words)
 
     assert result.exit_code == 2
     assert f"Invalid value for {words[0]}:" in result.stderr
@@ -205,3 +205,21 @@ def test_a_machine_that_cannot_isolate_is_explained_once(skillbus: CommandLine) 
     refused = problem(ErrorCode.SANDBOX_UNAVAILABLE, detail, {"reason": detail})
     printed = skillbus("run", "greet", externals=answering(lambda _: refused)).stderr
     assert printed.count("user namespaces") == printed.count("isolate") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (["list"], "skillbus skills list"),
+        (["remove", "greet"], "skillbus skills remove"),
+        (["import", "knowledge", "x"], "skillbus knowledge import"),
+        (["export", "knowledge", "x"], "skillbus knowledge export"),
+        (["index", "status"], "skillbus index list"),
+    ],
+)
+def test_a_command_of_before_is_refused_with_its_new_name(
+    skillbus: CommandLine, server: FakeServer, words: list[str], now: str
+) -> None:
+    result = skillbus(*words)
+    assert (result.exit_code, server.requests) == (2, [])
+    assert now in result.stderr

@@ -37,7 +37,7 @@ def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
     skillbus: CommandLine, tools: FakeTools, file: Path
 ) -> None:
     words = ["--source", "mine", "--project", "team-a", "--review"]
-    result = skillbus("import", "tools", str(file), *words, externals=tools.externals())
+    result = skillbus("tools", "import", str(file), *words, externals=tools.externals())
     assert result.exit_code == 0, result.output
     assert tools.requests == [("PUT", "/api/tools", LINES.encode())]
     wishes = {"only": "problems", "first_line": "1", "source": "mine", "review_changes": "true", "project": "team-a"}
@@ -47,7 +47,7 @@ def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
 
 
 def test_standard_input_can_be_imported(skillbus: CommandLine, tools: FakeTools) -> None:
-    result = skillbus("import", "tools", "-", stdin=LINES, externals=tools.externals())
+    result = skillbus("tools", "import", "-", stdin=LINES, externals=tools.externals())
     assert result.exit_code == 0, result.output
     assert tools.requests[0][2] == LINES.encode()
 
@@ -56,7 +56,7 @@ def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
     skillbus: CommandLine, tools: FakeTools, file: Path
 ) -> None:
     tools.answers["PUT /api/tools"] = REJECTED
-    result = skillbus("import", "tools", str(file), externals=tools.externals())
+    result = skillbus("tools", "import", str(file), externals=tools.externals())
     assert result.exit_code == 1
     assert ["2", "b", "rejected", "description:", "too", "long"] in [it.split() for it in result.stdout.splitlines()]
     assert "1 of 2 were rejected" in result.stderr
@@ -64,7 +64,7 @@ def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
 
 def test_in_json_the_report_is_all_there_is(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:
     tools.answers["PUT /api/tools"] = REJECTED
-    result = skillbus("import", "tools", str(file), "--json", externals=tools.externals())
+    result = skillbus("tools", "import", str(file), "--json", externals=tools.externals())
     assert (result.exit_code, result.stderr) == (1, "")
     assert json.loads(result.stdout)["results"][0]["line"] == 2
 
@@ -77,7 +77,7 @@ def test_a_large_file_goes_in_parts_that_end_with_a_line_and_are_counted_on(
     skillbus: CommandLine, tools: FakeTools, file: Path
 ) -> None:
     file.write_text(many(20_000))
-    result = skillbus("import", "tools", str(file), externals=tools.externals())
+    result = skillbus("tools", "import", str(file), externals=tools.externals())
     assert result.exit_code == 0, result.output
     bodies = [body for _, _, body in tools.requests]
     assert b"".join(bodies) == file.read_bytes()
@@ -93,7 +93,7 @@ def test_an_array_and_a_line_without_end_go_as_a_whole(
     skillbus: CommandLine, tools: FakeTools, file: Path, content: str
 ) -> None:
     file.write_text(content)
-    assert skillbus("import", "tools", str(file), externals=tools.externals()).exit_code == 0
+    assert skillbus("tools", "import", str(file), externals=tools.externals()).exit_code == 0
     assert [len(body) for _, _, body in tools.requests] == [len(content)]
 
 
@@ -107,7 +107,7 @@ def test_an_interrupted_import_tells_what_is_done(skillbus: CommandLine, tools: 
         return next(answers, problem(ErrorCode.UNAVAILABLE, "No indexer is running."))
 
     tools.answer_next = interrupted
-    result = skillbus("import", "tools", str(file), externals=tools.externals())
+    result = skillbus("tools", "import", str(file), externals=tools.externals())
     assert result.exit_code == 130
     assert f"Lines before {tools.queries[1]['first_line']} are imported" in result.stderr
 
@@ -118,14 +118,14 @@ def test_a_server_that_goes_away_in_the_middle_is_told_with_what_is_done(
     file.write_text(many(20_000))
     answers = iter([httpx.Response(200, json=import_report())])
     tools.answer_next = lambda: next(answers, problem(ErrorCode.UNAVAILABLE, "No indexer is running."))
-    result = skillbus("import", "tools", str(file), externals=tools.externals())
+    result = skillbus("tools", "import", str(file), externals=tools.externals())
     assert result.exit_code == 1
     assert f"Lines before {tools.queries[1]['first_line']} are imported" in result.stderr
 
 
 def test_what_waits_to_be_indexed_is_told(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:
     tools.answers["PUT /api/tools"] = import_report(indexed=False)
-    assert "when the vector store" in skillbus("import", "tools", str(file), externals=tools.externals()).stdout
+    assert "when the vector store" in skillbus("tools", "import", str(file), externals=tools.externals()).stdout
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "folder"])
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_nobody_is_asked(
         path.touch()
     if kind == "folder":
         path.mkdir()
-    result = skillbus("import", "tools", str(path), externals=tools.externals())
+    result = skillbus("tools", "import", str(path), externals=tools.externals())
     assert (result.exit_code, tools.requests) == (1, [])
     assert kind in result.stderr
     assert "Traceback" not in result.output
@@ -149,13 +149,13 @@ def test_a_file_of_something_else_fails_with_what_the_server_says(
     tools.answers["PUT /api/tools"] = problem(
         ErrorCode.INVALID_REQUEST, "The body is neither NDJSON …: line 1 is not JSON"
     )
-    result = skillbus("import", "tools", str(file), externals=tools.externals())
+    result = skillbus("tools", "import", str(file), externals=tools.externals())
     assert result.exit_code == 1
     assert "line 1 is not JSON" in result.stderr
 
 
 def test_a_server_that_is_down_is_exit_code_3(skillbus: CommandLine, file: Path) -> None:
-    result = skillbus("import", "tools", str(file), "--url", "http://127.0.0.1:9", externals=refusing().externals())
+    result = skillbus("tools", "import", str(file), "--url", "http://127.0.0.1:9", externals=refusing().externals())
     assert result.exit_code == 3
     assert "skillbus up" in result.stderr
 

@@ -80,27 +80,22 @@ def test_json_tells_the_outcome_of_each_path(
     )
 
 
-def test_a_folder_of_folders_is_refused_before_anything_is_sent(
+def test_a_folder_of_skills_installs_each_of_them(
     skillbus: CommandLine, server: FakeServer, skill_folder: Path
 ) -> None:
+    (skill_folder.parent / "notes").mkdir()
     result = skillbus("install", "--json", str(skill_folder.parent))
+    assert [it["name"] for it in json.loads(result.stdout)["results"]] == ["greet"]
+    assert list(server.skills) == ["greet"]
 
+
+def test_a_folder_without_skills_is_refused_before_anything_is_sent(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    result = skillbus("install", "--json", str(tmp_path))
     assert result.exit_code == 1
     assert json.loads(result.stdout)["results"][0]["error"]["code"] == "not_a_skill"
-    assert server.requests == []
-
-
-def test_a_folder_that_is_no_skill_is_called_so_and_told_what_it_holds(
-    skillbus: CommandLine, server: FakeServer, skill_folder: Path, tmp_path: Path
-) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-
-    without, holding = (skillbus("install", str(folder)).stderr for folder in (empty, skill_folder.parent))
-
-    assert "Not a skill" in without
-    assert f"{empty}/*" not in without
-    assert f"{skill_folder.parent}/*" in holding
     assert server.requests == []
 
 

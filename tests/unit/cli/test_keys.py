@@ -99,13 +99,13 @@ def test_a_command_sends_the_key_of_the_server_that_runs_on_this_data(
 ) -> None:
     monkeypatch.setenv("SKILLBUS_DATA", str(tmp_path))
     with write_connection_note(tmp_path, "http://127.0.0.1:8080", "nats://127.0.0.1:1", "token", "the-owner's-key"):
-        skillbus("list")
-        skillbus("list", "--url", "http://localhost:8080")
-        skillbus("list", "--url", "http://127.0.0.1:8081")
-        skillbus("list", "--url", "http://bus.example:8080")
-        skillbus("list", "--api-key", "mine")
-        skillbus("list", "--key", "mine")
-    skillbus("list")
+        skillbus("skills", "list")
+        skillbus("skills", "list", "--url", "http://localhost:8080")
+        skillbus("skills", "list", "--url", "http://127.0.0.1:8081")
+        skillbus("skills", "list", "--url", "http://bus.example:8080")
+        skillbus("skills", "list", "--api-key", "mine")
+        skillbus("skills", "list", "--key", "mine")
+    skillbus("skills", "list")
     sent = [request.headers.get("Authorization") for request in server.requests]
     owner, mine = "Bearer the-owner's-key", "Bearer mine"
     assert sent == [owner, owner, None, None, mine, mine, None]
@@ -117,7 +117,7 @@ def test_the_key_of_a_server_on_all_addresses_is_found(
 ) -> None:
     monkeypatch.setenv("SKILLBUS_DATA", str(tmp_path))
     with write_connection_note(tmp_path, "http://0.0.0.0:8080", "nats://127.0.0.1:1", "token", "the-owner's-key"):
-        skillbus("list")
+        skillbus("skills", "list")
     assert server.requests[0].headers["Authorization"] == "Bearer the-owner's-key"
 
 

@@ -68,7 +68,7 @@ def test_every_filter_of_a_list_reaches_the_server(skillbus: CommandLine, base: 
 
 
 def test_an_empty_base_says_how_it_is_filled(skillbus: CommandLine) -> None:
-    assert "skillbus import knowledge" in skillbus("knowledge", "list", externals=FakeKnowledge().externals()).stdout
+    assert "skillbus knowledge import" in skillbus("knowledge", "list", externals=FakeKnowledge().externals()).stdout
 
 
 def test_an_item_is_shown_with_its_content_and_without_what_a_terminal_would_obey(

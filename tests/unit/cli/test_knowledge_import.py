@@ -1,4 +1,4 @@
-"""`skillbus import knowledge` and `skillbus export knowledge`."""
+"""`skillbus knowledge import` and `skillbus knowledge export`."""
 
 import json
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
     skillbus: CommandLine, base: FakeKnowledge, file: Path
 ) -> None:
     words = ["--source", "wiki", "--pending", "--dry-run", "--reason", "move", "--by", "lin", "--project", "p"]
-    result = skillbus("import", "knowledge", str(file), *words, externals=base.externals())
+    result = skillbus("knowledge", "import", str(file), *words, externals=base.externals())
     assert result.exit_code == 0, result.output
     sent = base.requests[0]
     assert (sent.content.decode(), sent.headers["Content-Type"]) == (LINES, "application/x-ndjson")
@@ -60,7 +60,7 @@ def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
 
 def test_with_wait_the_server_waits_for_the_index(skillbus: CommandLine, base: FakeKnowledge, file: Path) -> None:
     base.answers["POST /import"] = import_report(results=[]) | {"indexed": False, "unindexed": 7}
-    result = skillbus("import", "knowledge", str(file), "--wait", externals=base.externals())
+    result = skillbus("knowledge", "import", str(file), "--wait", externals=base.externals())
     assert result.exit_code == 0, result.output
     assert base.requests[0].url.params["wait"] == "indexed"
     assert "the index still lacks 7 of them" in " ".join(result.stdout.split())
@@ -68,7 +68,7 @@ def test_with_wait_the_server_waits_for_the_index(skillbus: CommandLine, base: F
 
 def test_a_large_file_goes_in_parts_that_are_counted_on(skillbus: CommandLine, base: FakeKnowledge, file: Path) -> None:
     file.write_text("".join(f'{{"id": "{number}", "title": "{"x" * 80}"}}\n' for number in range(20_000)))
-    result = skillbus("import", "knowledge", str(file), externals=base.externals())
+    result = skillbus("knowledge", "import", str(file), externals=base.externals())
     assert result.exit_code == 0, result.output
     bodies = [request.content for request in base.requests]
     assert len(bodies) > 2
@@ -84,11 +84,11 @@ def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
 ) -> None:
     counts = {"created": 1, "rejected": 1}
     base.answers["POST /import"] = import_report(total=2, counts=counts, results=[REJECTED])
-    result = skillbus("import", "knowledge", str(file), externals=base.externals())
+    result = skillbus("knowledge", "import", str(file), externals=base.externals())
     assert result.exit_code == 1
     assert ["2", "b", "rejected", "title:", "Field", "required"] in [it.split() for it in result.stdout.splitlines()]
     assert "1 of 2 were rejected" in result.stderr
-    whole = skillbus("import", "knowledge", "-", "--json", stdin=LINES, externals=base.externals())
+    whole = skillbus("knowledge", "import", "-", "--json", stdin=LINES, externals=base.externals())
     assert (whole.exit_code, whole.stderr) == (1, "")
     assert json.loads(whole.stdout)["counts"] == {"created": 1, "updated": 0, "unchanged": 0, "rejected": 1}
 
@@ -97,7 +97,7 @@ def test_of_a_folder_every_markdown_file_is_an_item_in_the_order_of_names(
     skillbus: CommandLine, base: FakeKnowledge, folder: Path
 ) -> None:
     base.answers["POST /import"] = import_report(total=2, counts={"created": 2}, indexed=False, unindexed=1, results=[])
-    result = skillbus("import", "knowledge", str(folder), "--dry-run", "--json", externals=base.externals())
+    result = skillbus("knowledge", "import", str(folder), "--dry-run", "--json", externals=base.externals())
     assert result.exit_code == 0, result.output
     (sent,) = base.requests
     titles = [json.loads(line)["title"] for line in sent.content.decode().splitlines()]
@@ -106,7 +106,7 @@ def test_of_a_folder_every_markdown_file_is_an_item_in_the_order_of_names(
     counts = {"created": 2, "updated": 0, "unchanged": 0, "rejected": 0}
     report = json.loads(result.stdout)
     assert (report["counts"], report["dry_run"], report["indexed"]) == (counts, True, False)
-    told = skillbus("import", "knowledge", str(folder), externals=base.externals()).stdout
+    told = skillbus("knowledge", "import", str(folder), externals=base.externals()).stdout
     assert "the index still lacks 1 of them" in told
 
 
@@ -118,7 +118,7 @@ def test_files_of_a_folder_that_are_no_items_are_named_and_the_others_are_taken(
     second: Json = {"line": 2, "outcome": "rejected", "error": "type: Field required"}
     counts = {"created": 1, "rejected": 1}
     base.answers["POST /import"] = import_report(total=2, counts=counts, results=[second])
-    result = skillbus("import", "knowledge", str(folder), externals=base.externals())
+    result = skillbus("knowledge", "import", str(folder), externals=base.externals())
     assert result.exit_code == 1
     assert len(base.requests[0].content.splitlines()) == 2
     said = {line.split()[0]: line for line in result.stdout.splitlines() if line.startswith(str(folder))}
@@ -130,14 +130,14 @@ def test_files_of_a_folder_that_are_no_items_are_named_and_the_others_are_taken(
 
 def test_a_folder_of_no_items_at_all_asks_nobody(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# How to")
-    result = skillbus("import", "knowledge", str(tmp_path), externals=base.externals())
+    result = skillbus("knowledge", "import", str(tmp_path), externals=base.externals())
     assert (result.exit_code, base.requests) == (1, [])
 
 
 def test_many_files_go_in_several_requests(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
     for number in range(401):
         (tmp_path / f"{number:03}.md").write_text(f"---\ntitle: t{number}\n---\n\nx\n")
-    assert skillbus("import", "knowledge", str(tmp_path), externals=base.externals()).exit_code == 0
+    assert skillbus("knowledge", "import", str(tmp_path), externals=base.externals()).exit_code == 0
     lines = [line for request in base.requests for line in request.content.decode().splitlines()]
     assert [len(request.content.splitlines()) for request in base.requests] == [200, 200, 1]
     assert [json.loads(line)["title"] for line in lines] == [f"t{number}" for number in range(401)]
@@ -147,7 +147,7 @@ def test_a_learner_that_is_away_ends_the_import_of_a_folder(
     skillbus: CommandLine, base: FakeKnowledge, folder: Path
 ) -> None:
     base.answers["POST /import"] = problem(ErrorCode.UNAVAILABLE, "No learner is running.")
-    result = skillbus("import", "knowledge", str(folder), externals=base.externals())
+    result = skillbus("knowledge", "import", str(folder), externals=base.externals())
     assert (result.exit_code, len(base.requests)) == (1, 1)
     assert "No learner is running." in result.stderr
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_imported_is_named_and_nobody_is_asked(
         path.touch()
     if kind == "folder":
         path.mkdir()
-    result = skillbus("import", "knowledge", str(path), externals=base.externals())
+    result = skillbus("knowledge", "import", str(path), externals=base.externals())
     assert (result.exit_code, base.requests) == (1, [])
     assert kind in result.stderr
 
@@ -171,7 +171,7 @@ def test_an_export_is_a_line_an_item_as_the_server_says_it(
 ) -> None:
     base.items = {it: item_record(it, content="一\u2028二\r\n\x85") for it in ("i-1", "i-2")}
     words = ["--status", "active", "--status", "archived", "--type", "business_rule", "--project", "p"]
-    result = skillbus("export", "knowledge", str(tmp_path / "all.jsonl"), *words, externals=base.externals())
+    result = skillbus("knowledge", "export", str(tmp_path / "all.jsonl"), *words, externals=base.externals())
     assert (result.exit_code, "2 items saved" in result.stdout) == (0, True)
     lines = (tmp_path / "all.jsonl").read_text(encoding="utf-8").split("\n")
     assert [json.loads(line) for line in lines[:-1]] == list(base.items.values())
@@ -187,7 +187,7 @@ def test_an_export_to_a_folder_is_a_markdown_file_an_item(
     place = tmp_path / "kb"
     place.mkdir()
     (place / "old.md").write_text("x")
-    result = skillbus("export", "knowledge", f"{place}/", externals=base.externals())
+    result = skillbus("knowledge", "export", f"{place}/", externals=base.externals())
     assert result.exit_code == 0, result.output
     for item_id in base.items:
         read = parse_markdown((place / f"{item_id}.md").read_bytes().decode())
@@ -200,16 +200,16 @@ def test_what_must_not_be_found_is_not_exported_as_markdown_which_does_not_say_s
     skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
 ) -> None:
     words = ["--status", "active", "--status", "archived"]
-    assert skillbus("export", "knowledge", f"{tmp_path}/", *words, externals=base.externals()).exit_code == 2
+    assert skillbus("knowledge", "export", f"{tmp_path}/", *words, externals=base.externals()).exit_code == 2
     assert base.requests == []
 
 
 def test_an_export_to_standard_output_is_the_lines_and_nothing_else(skillbus: CommandLine, base: FakeKnowledge) -> None:
     base.items = {"i-1": item_record("i-1")}
-    result = skillbus("export", "knowledge", "-", externals=base.externals())
+    result = skillbus("knowledge", "export", "-", externals=base.externals())
     assert json.loads(result.stdout) == base.items["i-1"]
     assert result.stderr == ""
-    assert skillbus("export", "knowledge", "-", "--json", externals=base.externals()).exit_code == 2
+    assert skillbus("knowledge", "export", "-", "--json", externals=base.externals()).exit_code == 2
 
 
 @pytest.mark.parametrize("text", ["<html>", '{"id": "../x"}\n', '{"id": 1}'])
@@ -219,11 +219,11 @@ def test_an_answer_that_is_no_export_leaves_what_was_there(
     base.answers["GET /export"] = httpx.Response(200, text=text)
     kept = tmp_path / "all.jsonl"
     kept.write_text("before")
-    result = skillbus("export", "knowledge", str(kept), externals=base.externals())
+    result = skillbus("knowledge", "export", str(kept), externals=base.externals())
     assert (result.exit_code, kept.read_text()) == (1, "before")
     assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]
     assert (
-        "strange_reply" in skillbus("export", "knowledge", f"{tmp_path}/", "--json", externals=base.externals()).stdout
+        "strange_reply" in skillbus("knowledge", "export", f"{tmp_path}/", "--json", externals=base.externals()).stdout
     )
 
 
@@ -233,12 +233,12 @@ def test_an_export_that_breaks_off_leaves_what_was_there(
     base.answers["GET /export"] = httpx.Response(200, content=broken_off())
     kept = tmp_path / "all.jsonl"
     kept.write_text("before")
-    result = skillbus("export", "knowledge", str(kept), "--json", externals=base.externals())
+    result = skillbus("knowledge", "export", str(kept), "--json", externals=base.externals())
     assert (result.exit_code, json.loads(result.stdout)["error"]["code"]) == (1, "no_answer")
     assert (kept.read_text(), [path.name for path in tmp_path.iterdir()]) == ("before", ["all.jsonl"])
 
 
 def test_a_place_that_cannot_be_written_is_named(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
     place = tmp_path / "no" / "all.jsonl"
-    result = skillbus("export", "knowledge", str(place), externals=base.externals())
+    result = skillbus("knowledge", "export", str(place), externals=base.externals())
     assert (result.exit_code, "all.jsonl" in result.stderr) == (1, True)

@@ -127,7 +127,7 @@ def test_a_context_is_its_text_and_nothing_else_on_standard_output(skillbus: Com
     """knowledge-base.md § 构建测试生成上下文"""
     result = skillbus("knowledge", "context", QUESTION, "--budget", "300", externals=base.externals())
     assert result.stdout == "## business_rule\n缺少 game-id 时返回 400。\n"
-    said = "1 items, 42 of 300 tokens, counted by upper_bound; 2 do not fit the budget; 1 repeat another item"
+    said = "1 item, 42 of 300 tokens, counted by upper_bound; 2 do not fit the budget; 1 repeat another item"
     assert said in result.stderr
     assert base.body() == {"query": QUESTION, "budget_tokens": 300, "candidates": 50, "use": "chat"}
 

@@ -197,7 +197,7 @@ def test_a_new_default_in_json_is_one_document_at_the_end(skillbus: CommandLine,
 def test_a_new_default_need_not_be_followed(skillbus: CommandLine, server: FakeModels) -> None:
     result = skillbus("models", "default", "new", "--no-follow", externals=server.externals())
     assert result.exit_code == 0
-    assert "skillbus index status" in result.stdout
+    assert "skillbus index list" in result.stdout
     assert server.requests == [("PATCH", "/api/embedding/models/new", {"is_default": True})]
 
 
@@ -269,7 +269,7 @@ def test_an_index_is_rolled_back(skillbus: CommandLine, server: FakeModels) -> N
 
 def test_the_state_of_indexes_says_until_when_the_old_one_is_kept(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [step("kept", 10, kept_until="2026-01-02T03:04:05Z")]
-    shown = skillbus("index", "status", externals=server.externals()).stdout
+    shown = skillbus("index", "list", externals=server.externals()).stdout
     for cell in ("tools", "tools_new", "kept until 2026-01-02 03:04 UTC"):
         assert cell in shown
 

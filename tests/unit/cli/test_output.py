@@ -17,7 +17,7 @@ from .fake_server import FakeServer, hit
 def test_there_are_no_control_characters_without_a_terminal(skillbus: CommandLine, server: FakeServer) -> None:
     server.hits = [hit("git-commit")]
 
-    for words in (["search", "提交"], ["status"], ["list"], ["remove", "--yes", "x"], ["--help"]):
+    for words in (["search", "提交"], ["status"], ["skills", "list"], ["skills", "remove", "--yes", "x"], ["--help"]):
         result = skillbus(*words)
         assert "\x1b" not in result.output
         assert "\r" not in result.output

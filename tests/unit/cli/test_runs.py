@@ -18,7 +18,7 @@ def test_runs_are_shown_with_what_they_used(skillbus: CommandLine, server: FakeS
     going_on = run_record("f" * 32, state="running", used=None, exit_code=None, isolation=None)
     server.history = [run_record(RUN), going_on]
 
-    result = skillbus("runs", "--skill", "greet", "--project", "acme")
+    result = skillbus("runs", "list", "--skill", "greet", "--project", "acme")
 
     assert result.exit_code == 0, result.output
     first, second = (line.split() for line in result.stdout.splitlines() if line.startswith(("0123", "ffff")))
@@ -42,7 +42,7 @@ def test_pages_are_read_until_there_are_enough(skillbus: CommandLine, server: Fa
     server.history = [run_record(f"{number:032x}") for number in range(9)]
     server.page_size = 3
 
-    document = json.loads(skillbus("runs", "--limit", "7", "--json").stdout)
+    document = json.loads(skillbus("runs", "list", "--limit", "7", "--json").stdout)
 
     assert [int(run["run_id"], 16) for run in document["runs"]] == list(range(7))
     assert len(server.requests) == 3
@@ -50,18 +50,18 @@ def test_pages_are_read_until_there_are_enough(skillbus: CommandLine, server: Fa
 
 def test_runs_in_a_state_are_asked_for(skillbus: CommandLine, server: FakeServer) -> None:
     server.history = [run_record(RUN), run_record("f" * 32, state="timeout")]
-    document = json.loads(skillbus("runs", "--state", "timeout", "--json").stdout)
+    document = json.loads(skillbus("runs", "list", "--state", "timeout", "--json").stdout)
     assert [run["run_id"] for run in document["runs"]] == ["f" * 32]
 
 
 def test_a_run_is_shown_with_its_limits(skillbus: CommandLine, server: FakeServer) -> None:
     server.history = [run_record(RUN, state="failed", exit_code=3, artifacts=[{"name": "a.txt", "size_bytes": 3}])]
 
-    result = skillbus("runs", RUN)
+    result = skillbus("runs", "show", RUN)
 
     for said in ("failed, exit code 3", "123 ms", "60 s", "12.0 MB", "536.9 MB", "a.txt"):
         assert said in result.stdout
-    assert json.loads(skillbus("runs", RUN, "--json").stdout)["limits"]["processes"] == 64
+    assert json.loads(skillbus("runs", "show", RUN, "--json").stdout)["limits"]["processes"] == 64
 
 
 def test_the_files_of_a_run_are_saved(skillbus: CommandLine, server: FakeServer, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_files_of_a_run_are_saved(skillbus: CommandLine, server: FakeServer,
     server.history = [run_record(RUN, artifacts=[{"name": name, "size_bytes": 3} for name in names])]
     server.files = {f"/api/runs/{RUN}/artifacts/{name}": name.encode() for name in names if name != "gone.txt"}
 
-    result = skillbus("runs", RUN, "--save", str(tmp_path / "out"))
+    result = skillbus("runs", "show", RUN, "--save", str(tmp_path / "out"))
 
     assert result.exit_code == 1
     assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == {
@@ -80,21 +80,24 @@ def test_the_files_of_a_run_are_saved(skillbus: CommandLine, server: FakeServer,
 
 
 def test_a_run_is_ended(skillbus: CommandLine, server: FakeServer) -> None:
-    assert "being ended" in skillbus("runs", RUN, "--cancel").stdout
+    assert "being ended" in skillbus("runs", "cancel", RUN).stdout
     assert (server.requests[0].method, server.requests[0].url.path) == ("DELETE", f"/api/runs/{RUN}")
 
 
 def test_a_run_that_is_not_remembered_is_told(skillbus: CommandLine) -> None:
-    result = skillbus("runs", RUN)
+    result = skillbus("runs", "show", RUN)
     assert result.exit_code == 1
     assert "not_found" in result.stderr
 
 
-@pytest.mark.parametrize("words", [["--cancel"], ["--save", "out"], ["--limit", "0"], ["--skill", "No Name"]])
+_WRONG = [["cancel"], ["show", "--save", "out"], ["list", "--limit", "0"], ["list", "--skill", "No Name"], [RUN]]
+
+
+@pytest.mark.parametrize("words", _WRONG)
 def test_wrong_usage_exits_with_2_and_asks_nothing(skillbus: CommandLine, server: FakeServer, words: list[str]) -> None:
     assert skillbus("runs", *words).exit_code == 2
     assert server.requests == []
 
 
 def test_no_runs_are_told_as_that(skillbus: CommandLine) -> None:
-    assert "No run" in skillbus("runs").stdout
+    assert "No run" in skillbus("runs", "list").stdout

@@ -157,12 +157,24 @@ def test_no_terminal_is_too_narrow_for_a_whole_description(width: int) -> None:
     assert "".join(char for char in shown if "一" <= char <= "龥") == "自动分析改动并生成提交信息"
 
 
+def test_a_table_in_a_pipe_has_no_blanks_at_line_ends_and_obeys_columns(
+    skillbus: CommandLine, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.hits = [hit("git-commit", description="word " * 30), hit("other", description="短")]
+    for columns in (None, "60"):
+        if columns:
+            monkeypatch.setenv("COLUMNS", columns)
+        lines = skillbus("search", "提交").stdout.splitlines()
+        assert [line for line in lines if line != line.rstrip()] == []
+        assert max(map(cell_len, lines)) <= int(columns or 130)
+
+
 def test_a_hit_is_one_line_where_there_is_no_terminal(skillbus: CommandLine, server: FakeServer) -> None:
     server.hits = [hit("git-commit", description="word " * 30 + "end"), hit("other")]
 
     _heading, _rule, first, second, _how = skillbus("search", "提交", "--explain").stdout.splitlines()
 
-    for said in ("git-commit", "word end", "cosine 0.620", "BM25 3.50: 提交"):
+    for said in ("git-commit", "word…", "cosine 0.620", "BM25 3.50: 提交"):
         assert said in first
     assert second.startswith("skill:other ")
 

@@ -82,7 +82,7 @@ def test_a_skill_is_pinned_and_disabled_by_name(skillbus: CommandLine, tools: Fa
 
 def test_skills_are_listed_by_filters_and_a_disabled_one_says_so(skillbus: CommandLine, server: FakeServer) -> None:
     server.skills = {"greet": skill_record("greet", enabled=False)}
-    shown = skillbus("list", "--tag", "a", "--text", "问", "--disabled").stdout
+    shown = skillbus("skills", "list", "--tag", "a", "--text", "问", "--disabled").stdout
     assert "disabled" in shown
     asked = server.requests[0].url.params
     assert (asked["tag"], asked["text"], asked["enabled"]) == ("a", "问", "false")
@@ -113,3 +113,11 @@ def test_what_is_no_place_is_wrong_usage(skillbus: CommandLine, tools: FakeTools
     assert tools.requests == []
     shown = skillbus("skills", "network", "greet", externals=tools.externals())
     assert shown.stdout.strip() == "greet requests no network"
+
+
+def test_a_skill_is_shown_with_what_it_has(skillbus: CommandLine, server: FakeServer) -> None:
+    server.skills["greet"] = skill_record("greet", description="says hello")
+    shown = skillbus("skills", "show", "greet")
+    assert (shown.exit_code, server.requests[-1].url.path) == (0, "/api/skills/greet")
+    assert "says hello" in shown.stdout
+    assert skillbus("skills", "show", "nobody").exit_code == 1

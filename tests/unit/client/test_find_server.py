@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from skillbus.client import Skillbus
-from skillbus.client.local_server import DEFAULT_URL, KEY_VARIABLES, URL_VARIABLE, LocalServer, find_server
+from skillbus.client.local_server import (
+    DEFAULT_URL,
+    KEY_VARIABLES,
+    URL_VARIABLE,
+    LocalServer,
+    find_server,
+    remember_data_directory,
+)
 
 LOCAL = LocalServer("http://127.0.0.1:9000", "owner")
 
@@ -45,6 +52,23 @@ def test_the_key_of_this_machine_goes_to_no_other_server(data: Path, monkeypatch
 def test_without_a_server_the_default_address_is_asked(data: Path) -> None:
     (data / "connection.json").unlink()
     assert find_server() == LocalServer(DEFAULT_URL, None)
+
+
+def test_in_another_folder_the_server_that_was_started_last_is_found(
+    data: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.delenv("SKILLBUS_DATA")
+    monkeypatch.setenv("XDG_STATE_HOME", str(elsewhere / "state"))
+    monkeypatch.chdir(elsewhere)
+    assert find_server() == LocalServer(DEFAULT_URL, None)
+    remember_data_directory(data)
+    assert find_server() == LOCAL
+    assert find_server(data=elsewhere) == LocalServer(DEFAULT_URL, None)
+    here = {"http_url": "http://127.0.0.1:9002", "pid": os.getpid()}
+    (elsewhere / "data").mkdir()
+    (elsewhere / "data/connection.json").write_text(json.dumps(here))
+    assert find_server().url == "http://127.0.0.1:9002"
 
 
 @pytest.mark.parametrize(("url", "key"), [("ftp://x", None), ("nonsense", None), ("http://x", "line\nbreak")])

@@ -1,4 +1,4 @@
-"""`skillbus export knowledge`."""
+"""`skillbus knowledge export`."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -12,7 +12,7 @@ from skillbus.cli.errors import LocalFileError
 from skillbus.cli.input_files import STDIN
 from skillbus.cli.knowledge.importer import MARKDOWN_SUFFIX
 from skillbus.cli.knowledge.options import Statuses, Types
-from skillbus.cli.output import clean_line
+from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.gateway.domain.knowledge_markdown import format_markdown
@@ -30,9 +30,9 @@ Place = Annotated[
 _SILENCE_S: Final = 60.0
 
 
-@remote_command("skillbus export knowledge backup.ndjson")
+@remote_command("skillbus knowledge export backup.ndjson")
 async def export_knowledge(session: Session, place: Place, types: Types = None, statuses: Statuses = None) -> None:
-    """Save items in the form that `skillbus import knowledge` reads.
+    """Save items in the form that `skillbus knowledge import` reads.
 
     A line has all fields of an item; a Markdown file has its content, and the other fields in front matter. A file is
     replaced when it is complete; - is stdout.
@@ -56,7 +56,7 @@ async def export_knowledge(session: Session, place: Place, types: Types = None, 
     except OSError as error:
         raise LocalFileError.from_os_error(path, error, "Give another place.") from error
     document: dict[str, object] = {"path": place, "items": count}
-    session.output.show_result(document, lambda: clean_line(f"{count} items saved in {place}"))
+    session.output.show_result(document, lambda: clean_line(f"{format_number(count, 'item')} saved in {place}"))
 
 
 async def _export_file(session: Session, path: Path, filters: Mapping[str, Sequence[str]]) -> int:

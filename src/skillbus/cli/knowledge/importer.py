@@ -1,4 +1,4 @@
-"""`skillbus import knowledge`."""
+"""`skillbus knowledge import`."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from skillbus.cli.errors import LocalFileError, NotImportedError
 from skillbus.cli.input_files import STDIN, upload_lines
 from skillbus.cli.knowledge.options import By, Reason
 from skillbus.cli.knowledge.write_commands import upload_knowledge
-from skillbus.cli.output import CommandOutput
+from skillbus.cli.output import CommandOutput, format_number
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
@@ -53,7 +53,7 @@ class KnowledgeFilesImported(KnowledgeImported):
     results: tuple[KnowledgeFileImported, ...] = ()
 
 
-@remote_command("skillbus import knowledge docs/knowledge --source wiki")
+@remote_command("skillbus knowledge import docs/knowledge --source wiki")
 async def import_knowledge(
     session: Session,
     place: Place,
@@ -87,7 +87,7 @@ async def import_knowledge(
         report = files_report = await import_files(session.output, session.connection, files, given, by)
         problems = [(it.file, *_describe_problem(it)) for it in files_report.results]
     later = f"; the index still lacks {report.unindexed} of them" if report.unindexed else ""
-    summary = f"{report.total} items{', nothing was written' if report.dry_run else ''}{later}"
+    summary = f"{format_number(report.total, 'item')}{', nothing was written' if report.dry_run else ''}{later}"
     place_heading = "line" if files is None else "file"
     session.output.show_result(
         report, lambda: tables.build_import_report("items", report.counts, place_heading, problems, summary)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.output import clean_line, clean_text
+from skillbus.cli.output import clean_line, clean_text, format_number
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def build_item_table(
 def render_items(found: Sequence[KnowledgeSummary], total: int, width: int) -> RenderableType:
     """Render a part of the knowledge base."""
     if not found:
-        return Text("No item matches. `skillbus knowledge add` and `skillbus import knowledge` add items.")
+        return Text("No item matches. `skillbus knowledge add` and `skillbus knowledge import` add items.")
     items = []
     for it in found:
         status = "" if it.status is KnowledgeStatus.ACTIVE else f" ({it.status.value})"
         items.append((it.id, f"{it.type}{status}", it.scope, it.title))
     table = build_item_table(items, "version", [str(it.version) for it in found], width)
-    return Group(table, tables.format_count(len(found), total, "items"))
+    return Group(table, tables.format_count(len(found), total, "item"))
 
 
 def render_knowledge_hits(
@@ -106,7 +106,8 @@ def render_short_hits(found: KnowledgeFound) -> RenderableType:
 def format_context(built: ContextBuilt) -> str:
     """Return the size of a context, and the number of items left out."""
     omitted = built.omitted
-    summary = f"{len(built.items)} items, {built.tokens} of {built.budget_tokens} tokens, counted by {built.counted_by}"
+    size = f"{built.tokens} of {built.budget_tokens} tokens, counted by {built.counted_by}"
+    summary = f"{format_number(len(built.items), 'item')}, {size}"
     over = f"; {omitted.over_budget} do not fit the budget" if omitted.over_budget else ""
     alike = f"; {omitted.alike} repeat another item" if omitted.alike else ""
     degraded = f"; degraded: {built.degraded} only" if built.degraded else ""
@@ -137,7 +138,7 @@ def render_versions(found: Sequence[KnowledgeVersion], total: int) -> Renderable
     ]
     headings = ("version", "change", "time (UTC)", "by", "title", "reason")
     table = tables.build_table(headings, rows, numbers=("version",))
-    return Group(table, tables.format_count(len(found), total, "versions"))
+    return Group(table, tables.format_count(len(found), total, "version"))
 
 
 def render_diff(found: KnowledgeDiffed, *, coloured: bool) -> RenderableType:
@@ -258,7 +259,7 @@ def _explain_search(found: KnowledgeFound) -> Iterator[Text]:
     if how is None:
         return
     yield tables.format_threshold(how.threshold, how.below_threshold, how.best_score)
-    yield tables.format_stages(how.stages, "items")
+    yield tables.format_stages(how.stages, "item")
     if how.not_shown:
         yield tables.format_fact("record", f"{how.not_shown} not visible to you")
     if len(how.projects) > 1:

@@ -136,7 +136,7 @@ async def choose_default(session: Session, model: DefaultName = None, follow: Fo
     session.output.print_text(clean_line(f"{chosen.name} of {chosen.provider} is the default model."))
     document: dict[str, object] = {"model": chosen.model_dump(mode="json")}
     if not follow or chosen.fingerprint is None:
-        session.output.show_result(document, lambda: "`skillbus index status` shows the progress.")
+        session.output.show_result(document, lambda: "`skillbus index list` shows the progress.")
         return
     states = await follow_switch(session.connection, session.output, chosen.fingerprint)
     document["indexes"] = [state.model_dump(mode="json") for state in states]
@@ -160,8 +160,8 @@ async def calibrate_model(
     await fit_model_scores(session, model, tools, queries, dry_run=dry_run)
 
 
-@remote_command("skillbus index status", has_project=False)
-async def show_indexes(session: Session) -> None:
+@remote_command("skillbus index list", has_project=False)
+async def list_indexes(session: Session) -> None:
     """Show the model of each index, and the progress of its last switch to another model."""
     listed = await session.connection.request(IndexesListed, "GET", INDEXES)
     session.output.show_result(listed, lambda: render_indexes(listed.indexes))

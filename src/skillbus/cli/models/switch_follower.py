@@ -52,11 +52,11 @@ async def follow_switch(
                     names = [state.alias for state, done in zip(states, has_switched, strict=True) if not done]
                     raise SwitchNotBegunError(
                         f"{', '.join(names)}: no switch to the model has begun within {patience_s:g} s",
-                        "`skillbus status` shows whether the indexer runs, `skillbus index status` what it does.",
+                        "`skillbus status` shows whether the indexer runs, `skillbus index list` what it does.",
                     )
                 await asyncio.sleep(POLL_S)
         except asyncio.CancelledError:
-            advice = "The switch continues: `skillbus index status` shows its progress."
+            advice = "The switch continues: `skillbus index list` shows its progress."
             raise StoppedError("this command no longer waits for the switch", advice) from None
 
 

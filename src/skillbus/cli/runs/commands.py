@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import uuid4
 
 import typer
@@ -22,6 +22,7 @@ Files = Annotated[
     typer.Option("--file", metavar="PATH", exists=True, dir_okay=False, help="Input file of the skill. Repeatable."),
 ]
 Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for the files that the skill writes.")]
+DEFAULT_OUT: Final = Path("skillbus-out")
 Stream = Annotated[bool, typer.Option("--stream", help="Print the output as it arrives.")]
 Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that the run may take.")]
 
@@ -36,7 +37,7 @@ async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     args: Args = None,
     stdin: Stdin = None,
     files: Files = None,
-    out: Out = Path(),
+    out: Out = DEFAULT_OUT,
     timeout: Timeout = None,  # noqa: ASYNC109 (the run's timeout, not this function's)
     stream: Stream = False,
 ) -> None:

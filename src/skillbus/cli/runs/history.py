@@ -15,45 +15,32 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
 from skillbus.contracts.sandbox.run_history import RunFile, RunRecord, RunsListed
 
-RunId = Annotated[str | None, typer.Argument(metavar="ID", help="Id of one run.", show_default=False)]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="Id of the run, as `skillbus runs list` shows it.")]
 Skill = Annotated[str | None, typer.Option("--skill", help="Only runs of this skill.")]
 State = Annotated[str | None, typer.Option("--state", help="Only runs in this state: ok, failed, running, timeout, …")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Largest number of runs.")]
 Save = Annotated[Path | None, typer.Option("--save", metavar="DIR", file_okay=False, help="Save the files of the run.")]
-Cancel = Annotated[bool, typer.Option("--cancel", help="End the run.")]
 
 _PAGE_SIZE: Final = 200
 
 
-@remote_command("skillbus runs --skill git-commit --state failed")
-async def show_runs(
-    session: Session,
-    run_id: RunId = None,
-    skill: Skill = None,
-    state: State = None,
-    limit: Limit = 20,
-    save: Save = None,
-    cancel: Cancel = False,
-) -> None:
-    """List the runs of the last day, newest first, or show one run with its limits and its usage.
+@remote_command("skillbus runs list --skill git-commit --state failed")
+async def list_runs(session: Session, skill: Skill = None, state: State = None, limit: Limit = 20) -> None:
+    """List the runs of the last day, newest first."""
+    filters = ({"skill": check_skill_name(skill)} if skill else {}) | ({"state": state} if state else {})
+    found, _ = await session.connection.list_rows(
+        RunsListed, RUNS, filters, lambda page: (page.runs, page.next), page_size=_PAGE_SIZE, limit=limit
+    )
+    document: dict[str, object] = {"runs": [record.model_dump(mode="json") for record in found]}
+    session.output.show_result(document, lambda: render_runs(found, session.output.out.width))
+
+
+@remote_command("skillbus runs show 4be4c61e0a1d4f5f8d0c6e0f3b1a2c3d --save out")
+async def show_run(session: Session, run_id: RunId, save: Save = None) -> None:
+    """Show a run with its limits and its usage, and save its files.
 
     Arguments and output of a run are not kept; its files are, for a day.
     """
-    if run_id is None:
-        if save is not None or cancel:
-            raise typer.BadParameter("give the id of the run", param_hint="ID")
-        filters = ({"skill": check_skill_name(skill)} if skill else {}) | ({"state": state} if state else {})
-        found, _ = await session.connection.list_rows(
-            RunsListed, RUNS, filters, lambda page: (page.runs, page.next), page_size=_PAGE_SIZE, limit=limit
-        )
-        document: dict[str, object] = {"runs": [record.model_dump(mode="json") for record in found]}
-        session.output.show_result(document, lambda: render_runs(found, session.output.out.width))
-        return
-    if cancel:
-        cancelled = await request_cancel(session, run_id)
-        message = "The run is being ended." if cancelled.ending else "The run had already ended."
-        session.output.show_result(cancelled, lambda: message)
-        return
     path, params = join_path(RUNS, run_id), session.connection.scope
     record = await session.connection.request(RunRecord, "GET", path, params=params)
     document = record.model_dump(mode="json")
@@ -71,3 +58,11 @@ async def show_runs(
         session.output.print_error(error)
     if saved.errors:
         raise typer.Exit(EXIT_FAILED)
+
+
+@remote_command("skillbus runs cancel 4be4c61e0a1d4f5f8d0c6e0f3b1a2c3d")
+async def cancel_run(session: Session, run_id: RunId) -> None:
+    """End a run."""
+    cancelled = await request_cancel(session, run_id)
+    message = "The run is being ended." if cancelled.ending else "The run had already ended."
+    session.output.show_result(cancelled, lambda: message)

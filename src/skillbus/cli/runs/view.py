@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.output import clean_line, format_size
+from skillbus.cli.output import clean_line, format_number, format_size
 from skillbus.contracts.sandbox.run_history import RunRecord
 
 _WIDE_CELLS: Final = 140
@@ -31,7 +31,7 @@ def render_runs(found: Sequence[RunRecord], width: int) -> RenderableType:
             row += [run.action, *(usage[name] for name in ("cpu", "memory", "output", "files"))]
     numbers = ("took", "cpu", "memory", "output", "files")
     table = tables.build_table(headings, rows, numbers=numbers, whole=("id", "state", "began"))
-    return Group(table, Text(f"{len(found)} runs", "dim"))
+    return Group(table, Text(format_number(len(found), "run"), "dim"))
 
 
 def render_run(record: RunRecord) -> RenderableType:

@@ -1,6 +1,7 @@
 """`skillbus up`, `skillbus status` and `skillbus audit`."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -14,6 +15,7 @@ from skillbus.cli.output import clean_line
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
 from skillbus.cli.server.view import render_audit, render_counts, render_services
 from skillbus.cli.session import LocalSession, Session, remote_command, server_command
+from skillbus.client.local_server import remember_data_directory
 
 if TYPE_CHECKING:
     from skillbus.contracts.http import SystemStatus
@@ -76,6 +78,8 @@ async def start_server(
     stopping = asyncio.ensure_future(session.externals.wait_for_signal())
     try:
         async with session.externals.start(ServerPlan(data, host, http_port, log_level, no_key)) as running:
+            with suppress(OSError):  # commands in other folders then need --data
+                remember_data_directory(running.data)
             facts = describe_server(running, perf_counter() - started)
             session.output.show_result(facts, lambda: tables.build_document(facts))
             await stopping

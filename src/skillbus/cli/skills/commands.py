@@ -1,4 +1,4 @@
-"""`skillbus install`, `skillbus list`, `skillbus remove` and `skillbus skills`."""
+"""`skillbus install` and `skillbus skills`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,10 @@ from skillbus.contracts.network import normalize_place
 if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection
 
-Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", exists=True, help="Skills: .zip files or folders.")]
+Paths = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH...", exists=True, help="Skills: .zip files, folders, or a folder of skills."),
+]
 Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the skills to remove.")]
 Tag = Annotated[str | None, typer.Option("--tag", help="Only skills with this tag.")]
@@ -72,12 +75,13 @@ class InstallResult:
         return {"path": str(self.path)} | (self.installed.model_dump(mode="json") if self.installed else {})
 
 
-@remote_command("skillbus install examples/skills/*")
+@remote_command("skillbus install examples/skills")
 async def install_skills(session: Session, paths: Paths) -> None:
     """Install skills, or update installed ones.
 
-    A skill that fails does not stop the others.
+    A folder without a SKILL.md stands for the skills in it. A skill that fails does not stop the others.
     """
+    paths = list(_list_packages(paths))
     with session.output.show_progress("Installing", len(paths)) as begin_item:
         results = await install_all(session.connection, paths, begin_item)
     document: dict[str, object] = {"results": [result.document() for result in results]}
@@ -88,6 +92,13 @@ async def install_skills(session: Session, paths: Paths) -> None:
         session.output.print_error(error)
     if failed:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _list_packages(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the paths, with the skills in it for a folder that is none itself."""
+    for path in paths:
+        skills = [] if (path / "SKILL.md").exists() else sorted(found.parent for found in path.glob("*/SKILL.md"))
+        yield from skills or [path]
 
 
 async def install_all(
@@ -132,9 +143,7 @@ def open_package(path: Path) -> Iterator[PackageForm]:
 
 def _pack_folder(folder: Path) -> bytes:
     if not any(child.name.lower() == "skill.md" for child in folder.iterdir()):
-        holds_skills = any(folder.glob("*/SKILL.md"))
-        advice = f"It holds skills: give {folder}/*" if holds_skills else "A skill is a folder with a SKILL.md."
-        raise NotASkillError(f"{folder} has no SKILL.md", advice)
+        raise NotASkillError(f"{folder} has no SKILL.md", "A skill is a folder with a SKILL.md.")
     try:
         return pack_directory(folder, skip=_LEFT_OUT)
     except ArchiveError as error:
@@ -153,7 +162,7 @@ def render_results(results: Sequence[InstallResult]) -> Table:
     return tables.build_table(("name", "version", "outcome", "warnings"), rows)
 
 
-@remote_command("skillbus list --tag git")
+@remote_command("skillbus skills list --tag git")
 async def list_skills(session: Session, tag: Tag = None, text: TextIn = None, enabled: Enabled = None) -> None:
     """List the installed skills."""
     filters = {"tag": tag, "text": text, "enabled": None if enabled is None else str(enabled).lower()}
@@ -161,6 +170,15 @@ async def list_skills(session: Session, tag: Tag = None, text: TextIn = None, en
     found = await request_skills(session.connection, given)
     document = {"skills": [skill.model_dump(mode="json") for skill in found], "total": len(found)}
     session.output.show_result(document, lambda: render_skills(found))
+
+
+@remote_command("skillbus skills show git-commit")
+async def show_skill(session: Session, name: NameArgument) -> None:
+    """Show an installed skill with its actions, limits and warnings."""
+    path, params = join_path(SKILLS, check_skill_name(name)), session.connection.scope
+    skill = await session.connection.request(Skill, "GET", path, params=params)
+    document = skill.model_dump(mode="json", exclude={"scan": True, "entry_points": {"__all__": {"input_schema"}}})
+    session.output.show_result(skill, lambda: tables.build_document(_drop_empty(document)))
 
 
 async def request_skills(connection: "ApiConnection", filters: Mapping[str, str]) -> list[Skill]:
@@ -171,7 +189,7 @@ async def request_skills(connection: "ApiConnection", filters: Mapping[str, str]
     return found
 
 
-@remote_command("skillbus remove git-commit --yes")
+@remote_command("skillbus skills remove git-commit --yes")
 async def remove_skills(session: Session, names: Names, yes: YesOption = False) -> None:
     """Remove skills with their files, vectors and history."""
     wanted = list(dict.fromkeys(map(check_skill_name, names)))
@@ -276,6 +294,10 @@ def _parse_places(words: list[str] | None, option: str) -> tuple[str, ...]:
         return tuple(map(normalize_place, words or ()))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _drop_empty(document: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in document.items() if value not in (None, "", [], {})}
 
 
 def _format_skill(skill: Skill) -> str:

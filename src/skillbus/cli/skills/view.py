@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.output import clean_line, format_size
+from skillbus.cli.output import clean_line, format_number, format_size
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory
 
@@ -21,7 +21,7 @@ def render_skills(found: Sequence[Skill]) -> RenderableType:
         description = tables.shorten_description(skill.description)
         rows.append((skill.name, skill.version or "-", indexed, format_size(skill.size_bytes), description))
     table = tables.build_table(("name", "version", "indexed", "size", "description"), rows, numbers=("size",))
-    return Group(table, Text(f"{len(found)} skills", "dim"))
+    return Group(table, Text(format_number(len(found), "skill"), "dim"))
 
 
 def render_check(found: SkillChecked) -> RenderableType:
@@ -37,7 +37,9 @@ def render_check(found: SkillChecked) -> RenderableType:
         parts.append(tables.build_table(("kind", "where", "message", "code"), rows))
     if (scan := found.scan) is not None:
         size = format_size(scan.unpacked_bytes)
-        parts.append(Text(f"{scan.files} files, {size}, {len(scan.scripts)} scripts", "dim"))
+        parts.append(
+            Text(f"{format_number(scan.files, 'file')}, {size}, {format_number(len(scan.scripts), 'script')}", "dim")
+        )
         if scan.network:
             places = [(f"{it.file}:{it.line}", it.what) for it in scan.network]
             parts.append(tables.build_table(("network use at", "place"), places))

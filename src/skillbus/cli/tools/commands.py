@@ -7,7 +7,7 @@ import typer
 from skillbus.cli.client.http_api import MCP_S, TOOLS
 from skillbus.cli.errors import ToolFailedError
 from skillbus.cli.options import ThresholdOption, parse_args
-from skillbus.cli.output import clean_line, clean_text
+from skillbus.cli.output import clean_line, clean_text, format_number
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.view import format_state, render_hits, render_tool, render_tools
 from skillbus.client.call import join_path
@@ -100,7 +100,9 @@ async def remove_tools(session: Session, tools: Ids = None, source: Source = Non
     if source:
         params = {"source": source} | session.connection.scope
         removed = await session.connection.request(ToolsRemoved, "DELETE", TOOLS, params=params)
-        session.output.show_result(removed, lambda: f"{len(removed.ids)} tools of {clean_line(source)}: removed")
+        session.output.show_result(
+            removed, lambda: f"{format_number(len(removed.ids), 'tool')} of {clean_line(source)}: removed"
+        )
         return
 
     async def remove_tool(tool_id: str) -> None:

@@ -1,4 +1,4 @@
-"""`skillbus import tools`."""
+"""`skillbus tools import`."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -10,6 +10,7 @@ from skillbus.cli import tables
 from skillbus.cli.client.http_api import IMPORT_S, NDJSON, TOOLS
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import upload_lines
+from skillbus.cli.output import format_number
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.http import ToolsImported
 from skillbus.contracts.indexer.tools import ToolPutOutcome
@@ -25,7 +26,7 @@ Review = Annotated[
 _EXAMPLE: Final = 'A description is a line: {"id": …, "name": …, …}'
 
 
-@remote_command("skillbus import tools tools.ndjson --source crm")
+@remote_command("skillbus tools import tools.ndjson --source crm")
 async def import_tools(session: Session, file: File, source: Source = None, review: Review = False) -> None:
     """Import descriptions of tools: one JSON object a line, or one JSON array.
 
@@ -62,7 +63,7 @@ async def import_tools(session: Session, file: File, source: Source = None, revi
         messages = filter(None, (line.error, *(finding.message for finding in line.findings)))
         problems.append((str(line.line), line.id or "-", line.outcome.value, "; ".join(messages)))
     later = "" if report.indexed else "; search finds them when the vector store and the embedder are back"
-    summary = f"{report.total} tools{later}"
+    summary = f"{format_number(report.total, 'tool')}{later}"
     session.output.show_result(
         report, lambda: tables.build_import_report("tools", report.counts, "line", problems, summary)
     )

@@ -13,8 +13,7 @@ from skillbus.cli import tables
 from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, ProblemError, UnreachableError
 from skillbus.cli.options import build_request
-from skillbus.cli.output import clean_line
-from skillbus.cli.server.commands import DEFAULT_DATA, DataOption
+from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, read_entries, remove_entry
 from skillbus.client.call import join_path
@@ -60,7 +59,6 @@ async def add_server(
     headers: Headers = None,
     env: Env = None,
     timeout: Timeout = None,  # noqa: ASYNC109 (the server's timeout, not this function's)
-    data: DataOption = DEFAULT_DATA,
     file: FileOption = None,
 ) -> None:
     """Add an MCP server by --url, or by the command after --. A server with this name is replaced.
@@ -85,7 +83,7 @@ async def add_server(
     started: dict[str, object] = {"command": command, "args": args, "env": env_values, "timeout_s": timeout}
     started |= {"name": name, "project": session.connection.project}
     entry = build_request(CommandServer, started).model_dump(mode="json", exclude_unset=True, exclude={"name"})
-    path = find_mcp_file(session, data, file)
+    path = find_mcp_file(session, file)
     put_entries(path, {name: entry})
     if followed := await refresh_servers(session, [name], path):
         _print_server(session, followed[0])
@@ -120,13 +118,11 @@ async def refresh_server(session: Session, name: Name) -> None:
 
 
 @remote_command("skillbus mcp remove files --yes", url_option="--server")
-async def remove_server(
-    session: Session, name: Name, yes: YesOption = False, data: DataOption = DEFAULT_DATA, file: FileOption = None
-) -> None:
+async def remove_server(session: Session, name: Name, yes: YesOption = False, file: FileOption = None) -> None:
     """Remove an MCP server, and its tools from the catalogue. A server of the operator's file is removed from it."""
     if not yes:
         session.confirm_removal([name])
-    path = _find_entry(session, name, data, file)
+    path = _find_entry(session, name, file)
     if path is not None:
         remove_entry(path, name)
     removed = McpServerRemoved(name=name, tools=0)
@@ -141,13 +137,15 @@ async def remove_server(
     except ProblemError as error:
         if path is None or error.problem_code != ErrorCode.NOT_FOUND:
             raise
-    session.output.show_result(removed, lambda: clean_line(f"{removed.name}: removed with {removed.tools} tools"))
+    session.output.show_result(
+        removed, lambda: clean_line(f"{removed.name}: removed with {format_number(removed.tools, 'tool')}")
+    )
 
 
-def _find_entry(session: Session, name: str, data: Path, file: Path | None) -> Path | None:
+def _find_entry(session: Session, name: str, file: Path | None) -> Path | None:
     """Return the operator's file if it has an entry of this name in the session's project."""
     try:
-        path = find_mcp_file(session, data, file)
+        path = find_mcp_file(session, file)
     except LocalFileError:
         return None  # the server runs elsewhere; if the name is in its file, it says so
     entry = read_entries(path).get(name)

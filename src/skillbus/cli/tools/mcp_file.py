@@ -42,7 +42,7 @@ _LOCK_S: Final = 5.0
 _LOCK_RETRY_S: Final = 0.05
 
 
-def find_mcp_file(session: Session, data: Path, file: Path | None) -> Path:
+def find_mcp_file(session: Session, file: Path | None) -> Path:
     """Return the file that the server of the session follows, on this machine.
 
     Raises:
@@ -50,6 +50,7 @@ def find_mcp_file(session: Session, data: Path, file: Path | None) -> Path:
     """
     if file is not None:
         return file
+    data = session.data
     if not (data / _LOCK).exists():
         raise LocalFileError(
             f"{data} is not the data directory of a skillbus on this machine",

@@ -19,7 +19,7 @@ from skillbus.cli import tables
 from skillbus.cli.client.http_api import MCP_SERVERS
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, UnreachableError
 from skillbus.cli.input_files import read_input
-from skillbus.cli.server.commands import DEFAULT_DATA, DataOption
+from skillbus.cli.output import format_number
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.mcp_commands import refresh_servers, render_servers
 from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, read_entries
@@ -58,21 +58,20 @@ async def import_servers(
     source: Source,
     replace: Replace = False,
     yes: YesOption = False,
-    data: DataOption = DEFAULT_DATA,
     file: FileOption = None,
 ) -> None:
     """Add the MCP servers of a desktop client to the operator's file mcp.json, and start them.
 
     Lists what it adds, and asks. Exits with 1 if a server cannot be taken over or does not answer.
     """
-    path = find_mcp_file(session, data, file)
+    path = find_mcp_file(session, file)
     known = set() if replace else set(read_entries(path)) | await _list_registered(session)
     servers = plan_import(read_input(source), source, known, session.connection.project)
     session.output.print_text(_render_plan(servers))
     wanted = {server.name: server.entry for server in servers if not server.refused and not server.exists}
     if wanted:
         if not yes:
-            session.confirm(f"Add {len(wanted)} servers to {path}, and start their commands as you?")
+            session.confirm(f"Add {format_number(len(wanted), 'server')} to {path}, and start their commands as you?")
         put_entries(path, wanted)
     started = await refresh_servers(session, tuple(wanted), path)
     plan = [{"name": it.name, "address": it.address, "outcome": it.describe()} for it in servers]

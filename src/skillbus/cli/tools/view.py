@@ -23,7 +23,7 @@ def render_hits(found: ToolsFound, *, explain: bool, separator: str = "\n") -> R
         facts.append(tables.format_fact("searched each", " | ".join(found.split)))
     if explain and (how := found.explanation) is not None:
         facts.append(tables.format_threshold(how.threshold, how.below_threshold, how.best_score))
-        facts.append(tables.format_stages(how.stages, "tools"))
+        facts.append(tables.format_stages(how.stages, "tool"))
         if how.terms:
             facts.append(tables.format_fact("terms, with translations", ", ".join(how.terms)))
     if not found.results:
@@ -42,13 +42,13 @@ def render_hits(found: ToolsFound, *, explain: bool, separator: str = "\n") -> R
 def render_tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
     """Render a part of the catalogue."""
     if not found:
-        return Text("No tool matches. `skillbus import tools FILE` and `skillbus mcp add` add tools.")
+        return Text("No tool matches. `skillbus tools import FILE` and `skillbus mcp add` add tools.")
     rows = []
     for tool in found:
         findings = f", {tool.findings} findings" if tool.findings else ""
         rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{findings}", tool.description))
     table = tables.build_table(("id", "type", "state", "description"), rows, whole=("type",))
-    return Group(table, tables.format_count(len(found), total, "tools"))
+    return Group(table, tables.format_count(len(found), total, "tool"))
 
 
 def render_tool(found: CatalogueTool) -> RenderableType:

@@ -14,6 +14,8 @@ URL_VARIABLE: Final = "SKILLBUS_URL"
 KEY_VARIABLES: Final = ("SKILLBUS_API_KEY", "SKILLBUS_OWNER_KEY")
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 _NOTE: Final = "connection.json"
+_LAST_DATA: Final = Path("skillbus", "last-data")
+"""File in the user's folder of state that names the data directory of the skillbus that was started last."""
 _LOOPBACK: Final = "localhost"
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -32,8 +34,15 @@ class LocalServer:
 
 
 def find_data_directory() -> Path:
-    """Return the data directory that commands use unless they are given another."""
-    return Path(os.environ.get(DATA_VARIABLE) or "data")
+    """Return the data directory that commands use unless they are given another.
+
+    It is `SKILLBUS_DATA`, or else `./data`; but if no server runs on `./data`, that of the one that this user started
+    last and that still runs.
+    """
+    if named := os.environ.get(DATA_VARIABLE):
+        return Path(named)
+    here, last = Path("data"), _read_last_data()
+    return here if last is None or _read_own_server(here) or not _read_own_server(last) else last
 
 
 def read_local_server(data: Path) -> LocalServer | None:
@@ -63,13 +72,41 @@ def find_server(url: str | None = None, key: str | None = None, data: Path | Non
 
     The address is the given one, that of `SKILLBUS_URL`, that of the server on this machine, or the default. The key is
     the given one, that of `SKILLBUS_API_KEY`, or that of the server on this machine if it is the one to be asked.
+    The server on this machine is the one that runs on `data`, or without it on `find_data_directory`.
     """
-    local: LocalServer | None = None
-    with suppress(OSError):  # it is another user's server
-        local = read_local_server(data or find_data_directory())
+    local = _read_own_server(data or find_data_directory())
     url = url or os.environ.get(URL_VARIABLE) or (DEFAULT_URL if local is None else local.url)
     key = key or next(filter(None, map(os.environ.get, KEY_VARIABLES)), None)
     return LocalServer(url, key) if key is not None else use_local_key(url, local)
+
+
+def remember_data_directory(data: Path) -> None:
+    """Write down the data directory of a skillbus that starts, for commands in other folders.
+
+    Raises:
+        OSError: It cannot be written. Commands then need `--data`.
+    """
+    place = _find_state_folder() / _LAST_DATA
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"{data.resolve()}\n", "utf-8")
+
+
+def _read_last_data() -> Path | None:
+    try:
+        return Path((_find_state_folder() / _LAST_DATA).read_text("utf-8").rstrip("\n"))
+    except (OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: the user has no home
+        return None
+
+
+def _find_state_folder() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
+
+
+def _read_own_server(data: Path) -> LocalServer | None:
+    """Return the server that runs on a data directory; None also if it is another user's."""
+    with suppress(OSError):
+        return read_local_server(data)
+    return None
 
 
 def use_local_key(url: str, local: LocalServer | None) -> LocalServer:

@@ -70,6 +70,24 @@ async def test_a_cancelled_task_still_runs_the_code_after_the_wait() -> None:
     assert ended.is_set()
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_works_gathered_that_took_too_long_leave_no_error_that_nobody_took(is_cancelled: bool) -> None:
+    left = list[str]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: left.append(context["message"]))
+    works = asyncio.gather(asyncio.sleep(60), asyncio.sleep(60))
+    waiting = asyncio.create_task(finish_within(works, NEVER_S if is_cancelled else 0.01))
+    del works
+    await asyncio.sleep(0)
+    if is_cancelled:
+        waiting.cancel()
+    await asyncio.wait({waiting})
+    if ending := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(ending, timeout=5)
+    await asyncio.sleep(0.01)  # what waits for them hears of their ends in later turns of the loop
+    del waiting, ending
+    assert left == []
+
+
 class Rounds:
     """A step that ends as it is given, round by round, and announces each of them."""
 

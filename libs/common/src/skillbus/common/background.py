@@ -59,7 +59,7 @@ async def finish_within(work: Awaitable[object], within_s: float) -> bool:
     Works also in a task that is being cancelled: before Python 3.11.4 `asyncio.timeout` raises CancelledError there
     instead of TimeoutError, and the code after the wait is skipped.
     """
-    task = asyncio.ensure_future(work)
+    task = asyncio.create_task(_wait_for(work))
     try:
         await asyncio.wait({task}, timeout=max(within_s, 0))
     finally:
@@ -69,6 +69,11 @@ async def finish_within(work: Awaitable[object], within_s: float) -> bool:
     if finished:
         await task
     return finished
+
+
+async def _wait_for(work: Awaitable[object]) -> None:
+    """Wait in a task, also for a future: a cancelled `asyncio.gather` logs a CancelledError that no task takes."""
+    await work
 
 
 class PostponedError(Exception):

@@ -21,7 +21,7 @@ from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServe
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.bubblewrap.pool import PROJECTS_MAX
-from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
+from skillbus.sandbox.adapters.bubblewrap.profile import NODE_BOOT, AgentEntry, Warm
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
@@ -180,6 +180,24 @@ async def test_no_project_is_given_up_while_it_runs_skills_and_excess_ones_are_a
         kept = isolation._pools._pools.keys()
         assert isolation._starter._servers.keys() == kept <= set(projects)
         assert len(kept) == PROJECTS_MAX
+
+
+async def test_a_node_whose_start_is_cancelled_ends_before_its_agent_has_reported(
+    make_isolation: Make, processes: Callable[[], list[int]]
+) -> None:
+    async with make_isolation(levels=(IsolationLevel.FULL,)) as isolation:
+        await isolation.probe()
+        isolation._starter._node_boot = b"setTimeout(() => {}, 60000)"  # it never says that it is ready
+
+        async def list_nodes() -> list[int]:
+            commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes()}
+            return [pid for pid, command in commands.items() if command.endswith(f"node\0{NODE_BOOT}\0".encode())]
+
+        starting = asyncio.create_task(isolation._start_warm("default", Warm.NODE))
+        await eventually(list_nodes, bool)
+        starting.cancel()
+        await asyncio.wait({starting}, timeout=5)
+        assert starting.cancelled()
 
 
 @pytest.mark.serial

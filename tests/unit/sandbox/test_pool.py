@@ -168,6 +168,26 @@ async def test_closed_it_leaves_nothing_of_those_that_wait(size: int) -> None:
     assert all(one.ended for one in maker.made)
 
 
+async def test_it_closes_also_if_the_start_that_it_cancels_ends_with_an_error() -> None:
+    begun, failed = asyncio.Event(), list[TimeoutError]()
+
+    async def start() -> FakePrepared:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            if not failed:
+                failed.append(error := TimeoutError("a process did not end"))
+                raise error
+        raise AssertionError("it was not cancelled")
+
+    pool = WarmPool(start, 1)  # type: ignore[arg-type]
+    pool.open()
+    await begun.wait()
+    done, _ = await asyncio.wait({asyncio.create_task(pool.close())}, timeout=5)
+    assert (bool(done), len(failed)) == (True, 1)
+
+
 async def test_one_whose_end_fails_keeps_none_of_the_others() -> None:
     pool = pool_of(maker := Maker(), 3)
     pool.open()

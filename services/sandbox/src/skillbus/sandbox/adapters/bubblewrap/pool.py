@@ -41,6 +41,7 @@ class WarmPool:
         self._wanted = asyncio.Event()
         self._running = 0
         self._keeper: asyncio.Task[None] | None = None
+        self._closing = False
 
     def __len__(self) -> int:
         return len(self._ready)
@@ -87,7 +88,8 @@ class WarmPool:
         self._wanted.set()
 
     async def close(self) -> None:
-        """Stop filling the pool and end all its sandboxes, also if the end of one fails."""
+        """Stop filling the pool for good and end all its sandboxes, also if the end of one fails."""
+        self._closing = True
         try:
             if self._keeper is not None:
                 self._keeper.cancel()
@@ -102,7 +104,7 @@ class WarmPool:
                 ends.push_async_callback(self._ready.popleft().end)
 
     async def _keep_filled(self) -> None:
-        while await self._wait_until_wanted():
+        while not self._closing and await self._wait_until_wanted():
             # During runs of this pool one warm sandbox is enough: it is ready for the next run, and takes little time
             # from the others.
             while len(self._ready) < self._size and (self._running == 0 or not self._ready):

@@ -69,7 +69,8 @@ class SandboxProcess:
         self._reported = b""
         self._init: int | None = None
         self._agent: int | None = None
-        self._init_ended, self._agent_ended = asyncio.Event(), asyncio.Event()
+        self._bwrap_ended, self._init_ended, self._agent_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._when_ended(self._bwrap, self._bwrap_ended)
 
     @property
     def pid(self) -> int:
@@ -129,7 +130,8 @@ class SandboxProcess:
 
         Kills process 1, and with it the whole sandbox, and the agent. Bubblewrap then reaps process 1 and ends by
         itself: killed together with it, it would leave a zombie to the host's process 1, which in a container may never
-        reap it.
+        reap it. An agent that has not reported is told that no job will come, and ends. Until then it may have a killed
+        child that it does not reap, such as Node, and process 1 ends after that child.
         """
         self._agents.close()
         if self._init is None:
@@ -141,6 +143,9 @@ class SandboxProcess:
             if process is not None:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(process, signal.SIGKILL)
+        if self._agent is None:
+            with suppress(OSError):
+                self._passing.shutdown(socket.SHUT_WR)
 
     def finish(self) -> None:
         """Take the output received so far as complete: the agent has reported the end, and no other process is left."""
@@ -159,16 +164,14 @@ class SandboxProcess:
         self._agents.close()
         if not self._init_ended.is_set():
             self.kill()
-            ended = self._init_ended.wait() if self._init is not None else wait_readable(self._bwrap)
-            if not await finish_within(ended, _END_S):
-                raise TimeoutError
+            ended = self._init_ended if self._init is not None else self._bwrap_ended
+            if not await finish_within(ended.wait(), _END_S):
+                raise TimeoutError(f"the sandbox's process 1 has not ended in {_END_S:g} s")
         if self._agent is None:
             await finish_within(self._wait_for_unknown_agent(), _ATTACH_S)
 
     async def _wait_for_unknown_agent(self) -> None:
         """Wait for the end of an agent that has not reported: it can neither enter any more nor get a job."""
-        with suppress(OSError):
-            self._passing.shutdown(socket.SHUT_WR)
         with suppress(ConnectionError):
             while True:
                 await wait_readable(self._passing.fileno())
@@ -182,15 +185,19 @@ class SandboxProcess:
         """
         self.kill()  # the agent may still be reporting
         try:
-            agents = [] if self._agent is None else [self._agent_ended.wait()]
-            if not await finish_within(asyncio.gather(wait_readable(self._bwrap), *agents), _END_S):
-                raise TimeoutError
+            if not await finish_within(self._wait_for_all(), _END_S):
+                raise TimeoutError(f"bubblewrap or the agent has not ended in {_END_S:g} s")
         finally:
             if self._process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait(timeout=_END_S)
             self._own.close()
+
+    async def _wait_for_all(self) -> None:
+        await self._bwrap_ended.wait()
+        if self._agent is not None:
+            await self._agent_ended.wait()
 
     def _when_ended(self, process: int, ended: asyncio.Event, *streams: IncomingStream) -> None:
         """Set `ended` and finish the streams of a process, given by its pidfd, once it has ended."""

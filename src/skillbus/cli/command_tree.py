@@ -49,6 +49,8 @@ class GroupEntry:
     help: str
     example: str
     commands: Mapping[str, CommandEntry]
+    default: str = ""
+    """Command that is meant if the group's name stands alone or with options."""
 
 
 Entries = Mapping[str, CommandEntry | GroupEntry]
@@ -62,7 +64,17 @@ COMMANDS: Final[Entries] = {
     "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
-    "audit": CommandEntry("server.commands:audit_system", "Compare catalogue, indexes and callable tools."),
+    "audit": GroupEntry(
+        "Compare catalogue, indexes and callable tools, or show who did what.",
+        "skillbus audit --fix",
+        {
+            "compare": CommandEntry(
+                "server.commands:audit_system", "Compare catalogue, indexes and callable tools: `skillbus audit`."
+            ),
+            "log": CommandEntry("server.audit_log_commands:list_audit_log", "List administrative acts, newest first."),
+        },
+        default="compare",
+    ),
     "status": CommandEntry("server.commands:show_status", "Show whether every service is ready."),
     "dead-letters": GroupEntry(
         "List, replay and drop events that could not be handled.",
@@ -233,6 +245,13 @@ class LazyGroup(TyperGroup):
     """Group that lists its entries without importing them, and imports a command when it is called."""
 
     entries: Entries = COMMANDS
+    default = ""
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Put the name of the default command before options, and in place of nothing."""
+        if self.default and (not args or (args[0].startswith("-") and args[0] != "--help")):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: "Context") -> list[str]:
         """Return the names of the commands in the order of the table."""
@@ -284,7 +303,7 @@ def load_command(name: str, entry: CommandEntry | GroupEntry) -> "Command":
     if isinstance(entry, GroupEntry):
         help_page = f"{entry.help}\n\n\b\nExample:\n  $ {entry.example}"
         group = LazyGroup(name=name, help=help_page, no_args_is_help=True, rich_markup_mode=None)
-        group.entries = entry.commands
+        group.entries, group.default = entry.commands, entry.default
         return group
     module, _, function = entry.target.partition(":")
     spec = getattr(import_module(f"skillbus.cli.{module}"), function)

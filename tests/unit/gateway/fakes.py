@@ -14,6 +14,8 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.contracts.audit_log import AuditFact
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
@@ -207,6 +209,19 @@ class FakeSessions:
 
 
 @dataclass
+class FakeAuditLog:
+    """Facts in memory. `failure` is raised by each attempt to record."""
+
+    facts: list[AuditFact] = field(default_factory=list)
+    failure: RequestError | None = None
+
+    async def append_fact(self, fact: AuditFact) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.facts.append(fact)
+
+
+@dataclass
 class FakeConnection:
     is_connected: bool = True
 
@@ -229,6 +244,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     """Build an app that takes its fakes from the current world. Hundreds of tests need it, and building takes .15 s."""
     caller = ProjectCaller(_OfCurrentWorld("caller"))
     files, patience_s = _OfCurrentWorld("packages"), settings.upload_patience_s
+    recorder = ActRecorder(_OfCurrentWorld("audit_log"), "gateway")
     registry = CollectorRegistry()
 
     def note_use(key_id: str) -> None:
@@ -257,6 +273,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
             SessionRegistry(_OfCurrentWorld("session_store"), authenticator),
             authenticator.session_cookie,
         ),
+        recorder,
         SystemRoutes(
             Readiness(caller, _OfCurrentWorld("connection"), None, timeout_s=settings.health_timeout_s),
             SystemAuditor(caller),
@@ -264,7 +281,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
         ),
     )
     router = build_router(parts, GuardedRoute)
-    return build_app(router, TAGS, settings, authenticator, HttpMetrics(registry))
+    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(registry))
 
 
 @dataclass
@@ -281,6 +298,7 @@ class World:
     key_ring: KeyRing = field(default_factory=KeyRing)
     session_ring: SessionRing = field(default_factory=SessionRing)
     used_keys: list[str] = field(default_factory=list)
+    audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
 
     def __post_init__(self) -> None:
         self.key_store = FakeKeys(self.key_ring)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Protocol
 
+from skillbus.common.bus.audit_log import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, Route, ToWire, route
 from skillbus.contracts.endpoint import Health, HealthCheck, make_health_endpoint
@@ -37,13 +38,22 @@ class ServiceHealth:
 async def serve_routes(
     bus: Bus, name: str, routes: Sequence[Route], health: HealthSource, to_wire: ToWire
 ) -> AsyncGenerator[None]:
-    """Answer the requests of a service, its health request included. Leaving the context drains them."""
+    """Answer the requests of a service, its health request included, and record its administrative acts.
+
+    Leaving the context drains them.
+    """
 
     async def answer_health(_: Empty) -> Health:
         return await health.health()
 
     responder = Responder(
-        bus.client, name, version("skillbus-contracts"), bus.metrics, bus.local_endpoints, disk=bus.disk
+        bus.client,
+        name,
+        version("skillbus-contracts"),
+        bus.metrics,
+        bus.local_endpoints,
+        disk=bus.disk,
+        recorder=ActRecorder(AuditStream(bus), name),
     )
     await responder.start(*routes, route(make_health_endpoint(name), answer_health), to_wire=to_wire)
     try:

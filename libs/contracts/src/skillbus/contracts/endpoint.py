@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from pydantic import Field
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.message import Empty, Message
 
@@ -36,6 +37,8 @@ class Endpoint(Generic[RequestT_co, ReplyT_co]):
     """Default time that a caller waits, in seconds."""
     example: dict[str, object] = field(default_factory=dict)
     """Request body that works on a running system."""
+    act: AuditedAct | None = None
+    """Declaration that it is an administrative act, which the service records in the audit log."""
 
     @property
     def subject(self) -> str:

@@ -29,8 +29,10 @@ class Stream:
     duplicate_window_s: float = 10 * _MINUTE
     max_messages: int = -1
     """-1 means no limit."""
-    last_of_a_subject: bool = False
-    """True if only the last message of each subject is kept."""
+    messages_of_a_subject: int = -1
+    """Last messages of each subject that are kept; -1 means no limit."""
+    append_only: bool = False
+    """True if no request can delete or replace a message: it goes only by age and size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,19 @@ RUN_HISTORY: Final = Stream(
     max_age_s=_DAY,
     max_bytes=64 * _MIB,
     max_messages=10_000,
-    last_of_a_subject=True,
+    messages_of_a_subject=1,
 )
 """Records of runs, as `skillbus.run.<run id>`: written when a run is accepted and when it ends."""
+
+AUDIT_LOG: Final = Stream(
+    "SKILLBUS_AUDIT",
+    ("skillbus.audit.>",),
+    max_age_s=365 * _DAY,
+    max_bytes=16 * _MIB,
+    messages_of_a_subject=4_000,
+    append_only=True,
+)
+"""Facts about administrative acts, as `skillbus.audit.<service>.<act>` or `skillbus.audit.<service>.refused`."""
 
 UPLOADS: Final = ObjectBucket("skills", max_bytes=512 * _MIB)
 """Uploads of skill packages, as `<name>.zip` or `<project>/<name>.zip`. The indexer deletes them once handled."""
@@ -124,7 +136,7 @@ INDEXER_KNOWLEDGE: Final = Consumer("indexer-knowledge", EVENTS.name, (KNOWLEDGE
 LEARNER_INDEXED: Final = Consumer("learner-indexed", EVENTS.name, (KNOWLEDGE_INDEXED.pattern,))
 LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.pattern,))
 
-STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY)
+STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY, AUDIT_LOG)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES, API_KEYS)
 STREAM_NAMES: Final = (

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 from starlette.types import ASGIApp
 
+from skillbus.common.bus.audit_log import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
@@ -168,6 +169,7 @@ async def _build_app(
     run_files = await open_object_store(bus, RUN_FILES)
     open_feed = partial(subscribe_to_feed, bus.client, RUN_PRINTED)
     runner = RemoteSkillRunner(caller, run_files, open_feed, artifact_bytes=settings.artifact_bytes)
+    recorder = ActRecorder(AuditStream(bus), "gateway")
     parts = GatewayParts(
         caller,
         installer,
@@ -176,10 +178,11 @@ async def _build_app(
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
         keys,
         SessionRoutes(sessions, authenticator.session_cookie),
+        recorder,
         SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
     )
     router = build_router(parts, GuardedRoute)
-    return build_app(router, TAGS, settings, authenticator, HttpMetrics(bus.metrics.registry))
+    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(bus.metrics.registry))
 
 
 def load_tls_files(settings: GatewaySettings) -> TlsFiles | None:

@@ -10,6 +10,7 @@ from typing import Final, Generic
 from uuid import uuid4
 
 from skillbus.common.background import BackgroundTask, PeriodicJob, run_in_background
+from skillbus.common.bus.audit_log import AuditLogReader
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import Subscription, consume
@@ -21,6 +22,7 @@ from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer import skills as contract
 from skillbus.contracts.indexer import tools as tools_contract
+from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
     GET_DEAD_LETTER,
@@ -108,7 +110,7 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     health = ServiceHealth(
         SERVICE, (parts.handlers.check_vector_store, partial(check_jetstream, bus.client, bus.jetstream_api))
     )
-    routes = _make_routes(parts.handlers, parts.tool_handlers, DeadLetters(bus))
+    routes = _make_routes(parts.handlers, parts.tool_handlers, DeadLetters(bus), AuditLogReader(bus))
     listeners = parts.listeners
     subscriptions = [
         Subscription(INDEXER_UPLOADS, listeners.on_upload),
@@ -204,7 +206,9 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _make_routes(handlers: IndexerHandlers, tools: ToolHandlers, dead_letters: DeadLetters) -> list[Route]:
+def _make_routes(
+    handlers: IndexerHandlers, tools: ToolHandlers, dead_letters: DeadLetters, audit_log: AuditLogReader
+) -> list[Route]:
     return [
         route(contract.INSTALL_SKILL, handlers.install_skill, permits=16),
         route(contract.UPDATE_SKILL, handlers.update_skill, permits=16),
@@ -231,4 +235,5 @@ def _make_routes(handlers: IndexerHandlers, tools: ToolHandlers, dead_letters: D
         route(GET_DEAD_LETTER, dead_letters.get, permits=16),
         route(REPLAY_DEAD_LETTER, dead_letters.replay, permits=16),
         route(DROP_DEAD_LETTER, dead_letters.drop, permits=16),
+        route(LIST_AUDIT_LOG, audit_log.list_page, permits=4),
     ]

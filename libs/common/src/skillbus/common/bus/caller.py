@@ -57,6 +57,7 @@ class Caller:
     def __init__(self, client: Client, local_endpoints: LocalEndpoints) -> None:
         self._client = client
         self._local_endpoints = local_endpoints
+        self._name = str(client.options.get("name") or "")
         self._inbox = client.new_inbox()
         self._ids = itertools.count()
         self._pending: dict[str, asyncio.Future[Msg]] = {}
@@ -111,6 +112,8 @@ class Caller:
                 headers[h.TRACEPARENT] = trace
             if project := h.project.get():
                 headers[h.PROJECT] = project
+            if endpoint.act is not None:
+                headers |= h.make_origin_headers(self._name)
             async with asyncio.timeout(max(wait_s, 0)):
                 reply = await self._exchange(endpoint, body, headers)
         except TimeoutError:

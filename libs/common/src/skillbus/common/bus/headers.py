@@ -1,9 +1,14 @@
 """Headers of requests and replies, and the context that requests pass on."""
 
 import contextvars
+import json
+import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
+
+from skillbus.contracts.audit_log import AuditDoor
 
 CONTENT_TYPE: Final = "Content-Type"
 ACCEPT: Final = "Accept"
@@ -13,6 +18,14 @@ TRACEPARENT: Final = "traceparent"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 PROJECT: Final = "Skillbus-Project"
 """Project of an event; on a request of the gateway, the one project that its caller's key was checked for."""
+ACTOR: Final = "Skillbus-Actor"
+"""Caller of an administrative act: the key that the gateway checked, or what a caller on the bus says about itself."""
+DOOR: Final = "Skillbus-Door"
+"""`http` on requests of the gateway."""
+ADDRESS: Final = "Skillbus-Address"
+"""Address of the HTTP client, on requests of the gateway."""
+REQUEST_INFO: Final = "Nats-Request-Info"
+"""JSON that the server adds to a request from another account. A caller cannot set it: the server overwrites it."""
 ERROR: Final = "Nats-Service-Error"
 ERROR_CODE: Final = "Nats-Service-Error-Code"
 
@@ -22,6 +35,58 @@ traceparent: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillb
 """W3C trace context of the request being answered."""
 project: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillbus_project", default=None)
 """Project that the HTTP request being answered is bound to. Only the gateway sets it, from the caller's key."""
+
+_CORE_ACCOUNT: Final = "CORE"
+"""NATS account of the gateway and the core services."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_.:@%+-]{1,100}")
+_NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_.:@%+-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Caller of a request, for the audit log."""
+
+    door: AuditDoor
+    actor: str | None = None
+    address: str | None = None
+    account: str | None = None
+
+
+origin: contextvars.ContextVar[Origin | None] = contextvars.ContextVar("skillbus_origin", default=None)
+"""Origin of the request being answered; requests made for it pass it on. The gateway sets it from the caller's key."""
+
+
+def make_origin_headers(own_name: str) -> dict[str, str]:
+    """Return the headers that tell who asks. `own_name` is used if nobody asked this process."""
+    known = origin.get()
+    if known is None:
+        return {ACTOR: _NOT_OF_A_NAME.sub("_", own_name)[:100] or "_"}
+    headers = {DOOR: known.door.value, ACTOR: known.actor, ADDRESS: known.address}
+    return {name: value for name, value in headers.items() if value}
+
+
+def parse_origin(headers: Mapping[str, str]) -> Origin:
+    """Return the origin of a request. The door `http` is believed only within the account of the gateway."""
+    account = _parse_account(headers.get(REQUEST_INFO))
+    actor, address = _parse_name(headers.get(ACTOR)), _parse_name(headers.get(ADDRESS))
+    if headers.get(DOOR) == AuditDoor.HTTP and account in {None, _CORE_ACCOUNT}:
+        return Origin(AuditDoor.HTTP, actor, address, account)
+    return Origin(AuditDoor.BUS, actor, None, account)
+
+
+def _parse_name(text: str | None) -> str | None:
+    return text if text and _NAME.fullmatch(text) else None
+
+
+def _parse_account(request_info: str | None) -> str | None:
+    """Return the account in the server's header. An unreadable one counts as a foreign account."""
+    if request_info is None:
+        return None
+    try:
+        account = json.loads(request_info)["acc"]
+    except (ValueError, KeyError, TypeError):
+        return "unknown"
+    return _parse_name(str(account)) or "unknown"
 
 
 def parse_deadline(headers: Mapping[str, str]) -> float | None:

@@ -40,7 +40,9 @@ async def _provision_stream(jetstream: JetStreamContext, stream: Stream, replica
         max_age=stream.max_age_s,
         max_bytes=stream.max_bytes,
         max_msgs=stream.max_messages,
-        max_msgs_per_subject=1 if stream.last_of_a_subject else -1,
+        max_msgs_per_subject=stream.messages_of_a_subject,
+        deny_delete=stream.append_only,
+        deny_purge=stream.append_only,
         duplicate_window=stream.duplicate_window_s,
         num_replicas=replicas,
     )

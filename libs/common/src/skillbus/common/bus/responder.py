@@ -19,6 +19,7 @@ from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
 from skillbus.common.bus import headers as h
+from skillbus.common.bus.audit_log import ActRecorder
 from skillbus.common.bus.caller import LocalEndpoints
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import confirm_subscriptions
@@ -75,7 +76,13 @@ class _TaskEndpoint(MicroEndpoint):
     _last_error: str | None  # type: ignore[assignment]  # nats-py annotates its None only
 
     def __init__(
-        self, service: Service, route: Route, metrics: BusMetrics, to_wire: ToWire, disk: DiskSpace | None
+        self,
+        service: Service,
+        route: Route,
+        metrics: BusMetrics,
+        to_wire: ToWire,
+        disk: DiskSpace | None,
+        recorder: ActRecorder | None,
     ) -> None:
         endpoint = route.endpoint
         config = EndpointConfig(
@@ -85,6 +92,7 @@ class _TaskEndpoint(MicroEndpoint):
         self._route = route
         self._to_wire = to_wire
         self._disk = disk if endpoint.stores_data else None
+        self._recorder = recorder
         self._metrics = metrics.get_endpoint(endpoint.service, endpoint.name)
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -190,6 +198,8 @@ class _TaskEndpoint(MicroEndpoint):
                 ErrorCode.INVALID_REQUEST, f"{h.DEADLINE_MS} is not a number: send Unix time in milliseconds."
             ) from None
         h.traceparent.set(headers.get(h.TRACEPARENT))
+        if self._route.endpoint.act is not None:
+            h.origin.set(h.parse_origin(headers))
         request = decode(self._route.endpoint.request, msg.data, headers.get(h.CONTENT_TYPE, JSON))
         return await self._handle_before(until, request)
 
@@ -198,7 +208,10 @@ class _TaskEndpoint(MicroEndpoint):
             if until <= time.time():
                 raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was started.")
             h.deadline.set(until)
-        return await self._route.handle(request)
+        endpoint = self._route.endpoint
+        if endpoint.act is None or self._recorder is None:
+            return await self._route.handle(request)
+        return await self._recorder.carry_out(endpoint.name, endpoint.act, request, self._route.handle, self._to_wire)
 
     async def _respond(self, msg: Msg, body: bytes, headers: dict[str, str] | None) -> None:
         if not msg.reply:
@@ -238,11 +251,14 @@ class Responder:
         local_endpoints: LocalEndpoints | None = None,
         *,
         disk: DiskSpace | None = None,
+        recorder: ActRecorder | None = None,
     ) -> None:
+        """Make the responder of a service. Without a recorder, administrative acts are not recorded."""
         self._client = client
         self._disk = disk
         self._local_endpoints: LocalEndpoints = {} if local_endpoints is None else local_endpoints
         self._metrics = metrics
+        self._recorder = recorder
         self._added: list[tuple[str, _TaskEndpoint]] = []
         self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
 
@@ -250,7 +266,7 @@ class Responder:
         """Start to answer these routes. `to_wire` translates the service's own errors into those of the contract."""
         await self._service.start()
         for route in routes:
-            endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire, self._disk)
+            endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire, self._disk, self._recorder)
             await endpoint._start()  # noqa: SLF001 - nats.micro has no public way
             self._local_endpoints[route.endpoint.subject] = endpoint
             self._added.append((route.endpoint.subject, endpoint))

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from skillbus.contracts.agent import SERVICE
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tools import ToolFinding
@@ -171,6 +172,7 @@ REGISTER_MCP_SERVER: Final = Endpoint(
     stores_data=True,
     timeout_s=60.0,
     example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
+    act=AuditedAct("name"),
 )
 LIST_MCP_SERVERS: Final = Endpoint(
     service=SERVICE,
@@ -198,6 +200,7 @@ REFRESH_MCP_SERVER: Final = Endpoint(
     stores_data=True,
     timeout_s=60.0,
     example={"name": "nobody"},
+    act=AuditedAct("name"),
 )
 REMOVE_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
@@ -208,6 +211,7 @@ REMOVE_MCP_SERVER: Final = Endpoint(
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=60.0,
     example={"name": "nobody"},
+    act=AuditedAct("name"),
 )
 MCP_SERVER_LISTED: Final = Event(
     SERVICE, "mcp-server", "listed", McpServerSeen, "The catalogue holds the current tools of an MCP server."

@@ -5,6 +5,7 @@ from typing import Final
 from pydantic import Field, JsonValue
 
 from skillbus.contracts.agent import SERVICE
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tools import AuditDifference, ToolDescription, ToolId
@@ -93,4 +94,5 @@ AUDIT_CALLABLE: Final = Endpoint(
     summary="Compare the catalogue with the tools that MCP servers and the agent service offer.",
     timeout_s=120.0,
     example={"fix": False},
+    act=AuditedAct(only_with="fix"),
 )

@@ -193,11 +193,12 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
     classes = ((code, ERROR_CLASSES[code]) for code in endpoint.own_errors)
     raised = [f"`{code}` ({known.status}, {'' if known.retryable else 'not '}retryable), " for code, known in classes]
     errors = "".join([*raised, "and " if raised else ""])
+    recorded = " It is recorded in the [audit log](#audit-log)." if endpoint.act else ""
     parts = (
         f'<a id="{_heading(endpoint)}"></a>',
         f"### {endpoint.service}: {endpoint.name}",
         endpoint.summary,
-        f"Subject `{endpoint.subject}`, queue group `{endpoint.service}`. {delivery}",
+        f"Subject `{endpoint.subject}`, queue group `{endpoint.service}`. {delivery}{recorded}",
         "**Request**",
         format_field_table(_node(schemas, describe_request(endpoint)), request=True),
         "**Reply**",
@@ -259,11 +260,17 @@ def _streams() -> str:
     for stream in resources.STREAMS:
         subjects = ", ".join(f"`{subject}`" for subject in stream.subjects)
         messages = f", {stream.max_messages:,} messages" if stream.max_messages >= 0 else ""
-        each = ", the last message of each subject" if stream.last_of_a_subject else ""
+        each = _format_each(stream.messages_of_a_subject)
         limit = f"{_bytes(stream.max_bytes)}{messages}{each}"
         window = f"{stream.duplicate_window_s / 60:g} min"
         rows.append((f"`{stream.name}`", subjects, _days(stream.max_age_s), limit, window))
     return format_table(("stream", "subjects", "kept for", "limit", "duplicate window"), rows)
+
+
+def _format_each(messages: int) -> str:
+    if messages < 0:
+        return ""
+    return f", the last {'message' if messages == 1 else f'{messages:,} messages'} of each subject"
 
 
 def _buckets() -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.embedder.provider_address import BaseUrl, SecretReference
 from skillbus.contracts.endpoint import Endpoint, Event
@@ -275,6 +276,7 @@ CREATE_PROVIDER: Final = Endpoint(
     idempotent=False,
     stores_data=True,
     example={"name": "openai", "kind": "openai", "api_key": "env:OPENAI_API_KEY"},
+    act=AuditedAct("name", details=("kind",)),
 )
 UPDATE_PROVIDER: Final = Endpoint(
     service=SERVICE,
@@ -285,6 +287,7 @@ UPDATE_PROVIDER: Final = Endpoint(
     raises=_CLASHES,
     stores_data=True,
     example={"name": "local", "enabled": True},
+    act=AuditedAct("name", names_fields=True),
 )
 DELETE_PROVIDER: Final = Endpoint(
     service=SERVICE,
@@ -295,6 +298,7 @@ DELETE_PROVIDER: Final = Endpoint(
     raises=_CLASHES,
     idempotent=False,
     example={"name": "openai"},
+    act=AuditedAct("name"),
 )
 TEST_PROVIDER: Final = Endpoint(
     service=SERVICE,
@@ -305,6 +309,7 @@ TEST_PROVIDER: Final = Endpoint(
     raises=_MISSING,
     timeout_s=30.0,
     example={"name": "local"},
+    act=AuditedAct("name", details=("ok",)),
 )
 LIST_MODELS: Final = Endpoint(
     service=SERVICE,
@@ -340,6 +345,7 @@ CREATE_MODEL: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"provider": "local", "name": "all-MiniLM-L6-v2"},
+    act=AuditedAct("name", details=("provider", "is_default")),
 )
 UPDATE_MODEL: Final = Endpoint(
     service=SERVICE,
@@ -351,6 +357,7 @@ UPDATE_MODEL: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"id": "use-multilingual-v3", "is_default": True},
+    act=AuditedAct("id", made="name", details=("is_default",), names_fields=True),
 )
 DELETE_MODEL: Final = Endpoint(
     service=SERVICE,
@@ -361,6 +368,7 @@ DELETE_MODEL: Final = Endpoint(
     raises=_CLASHES,
     idempotent=False,
     example={"id": "all-MiniLM-L6-v2"},
+    act=AuditedAct("id", made="name"),
 )
 DEFAULT_MODEL_CHANGED: Final = Event(
     SERVICE,

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.message import WITHOUT_NUL, Message
 
 ALL_PROJECTS: Final = "*"
@@ -79,6 +80,12 @@ class CreateApiKey(Message):
     """Seconds until the key expires, at the latest with the key that makes it. Absent means no end of its own."""
 
 
+class RevokeApiKey(Message):
+    """API key to revoke."""
+
+    id: ApiKeyId
+
+
 class ApiKeyCreated(ApiKey):
     """New API key with its text, which is shown only here."""
 
@@ -123,3 +130,10 @@ class ApiKeyUse(Message):
     """Last use of an API key, stored under `use.<id>` at most once a minute."""
 
     last_used_at: datetime
+
+
+KEY_ACTS: Final = {
+    "create_api_key": AuditedAct(made="id", details=("role", "projects")),
+    "revoke_api_key": AuditedAct("id", details=("made_keys",)),
+}
+"""Administrative acts that the gateway carries out itself, by the name of their operation."""

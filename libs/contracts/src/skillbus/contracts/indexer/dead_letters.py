@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
@@ -106,6 +107,7 @@ REPLAY_DEAD_LETTER: Final = Endpoint(
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
     stores_data=True,
     example={"sequence": 7},
+    act=AuditedAct("sequence"),
 )
 DROP_DEAD_LETTER: Final = Endpoint(
     service=SERVICE,
@@ -115,4 +117,5 @@ DROP_DEAD_LETTER: Final = Endpoint(
     summary="Delete a dead letter without replaying it.",
     raises=(ErrorCode.NOT_FOUND,),
     example={"sequence": 7},
+    act=AuditedAct("sequence"),
 )

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
@@ -110,6 +111,7 @@ START_SWITCH: Final = Endpoint(
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     stores_data=True,
     example={"alias": "tools"},
+    act=AuditedAct("alias"),
 )
 ROLL_BACK: Final = Endpoint(
     service=SERVICE,
@@ -119,6 +121,7 @@ ROLL_BACK: Final = Endpoint(
     summary="Roll the last switch back to the old collection, or abort a running switch.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     example={"alias": "tools"},
+    act=AuditedAct("alias"),
 )
 SWITCH_PROGRESSED: Final = Event(
     SERVICE, "index", "switch_progressed", SwitchProgress, "The switch of an index to another model made progress."

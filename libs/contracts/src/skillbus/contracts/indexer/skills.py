@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
@@ -205,6 +206,7 @@ INSTALL_SKILL: Final = Endpoint(
             "inline": b64encode(HELLO).decode(),
         }
     },
+    act=AuditedAct(made="skill.name", details=("outcome",)),
 )
 UPDATE_SKILL: Final = Endpoint(
     service=SERVICE,
@@ -216,6 +218,7 @@ UPDATE_SKILL: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate", "description": "数学计算：对算术表达式求值。"},
+    act=AuditedAct("name", made="skill.name"),
 )
 UNINSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
@@ -226,6 +229,7 @@ UNINSTALL_SKILL: Final = Endpoint(
     raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"name": "calculate"},
+    act=AuditedAct("name"),
 )
 GET_SKILL: Final = Endpoint(
     service=SERVICE,
@@ -264,6 +268,7 @@ PIN_SKILL: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate", "pinned": False},
+    act=AuditedAct("name", details=("pinned",)),
 )
 ROLL_BACK_SKILL: Final = Endpoint(
     service=SERVICE,
@@ -275,6 +280,7 @@ ROLL_BACK_SKILL: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate"},
+    act=AuditedAct("name", made="skill.name"),
 )
 GET_SKILL_HISTORY: Final = Endpoint(
     service=SERVICE,
@@ -314,4 +320,5 @@ APPROVE_NETWORK: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"name": "calculate", "approved": []},
+    act=AuditedAct("name", details=("approved",)),
 )

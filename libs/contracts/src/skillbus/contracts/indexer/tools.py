@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints, ValidationInfo, field_validator
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
@@ -310,6 +311,7 @@ PUT_TOOLS: Final = Endpoint(
             }
         ]
     },
+    act=AuditedAct(made="results.id", details=("source",)),
 )
 REMOVE_TOOLS: Final = Endpoint(
     service=SERVICE,
@@ -319,6 +321,7 @@ REMOVE_TOOLS: Final = Endpoint(
     summary="Remove tools from the catalogue and the index.",
     timeout_s=60.0,
     example={"ids": ["weather.forecast"]},
+    act=AuditedAct("ids", made="ids", details=("source",)),
 )
 GET_TOOL: Final = Endpoint(
     service=SERVICE,
@@ -347,6 +350,7 @@ ACCEPT_TOOL: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"id": "mcp:files/read_file", "digest": "0" * 64},
+    act=AuditedAct("id"),
 )
 SET_TOOL_STATE: Final = Endpoint(
     service=SERVICE,
@@ -358,6 +362,7 @@ SET_TOOL_STATE: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"id": "skill:calculate", "enabled": True},
+    act=AuditedAct("id", details=("enabled",)),
 )
 AUDIT_INDEX: Final = Endpoint(
     service=SERVICE,
@@ -367,6 +372,7 @@ AUDIT_INDEX: Final = Endpoint(
     summary="Compare catalogue, knowledge base, vectors and packages, and repair the differences on request.",
     timeout_s=120.0,
     example={"fix": False},
+    act=AuditedAct(only_with="fix"),
 )
 TOOL_QUARANTINED: Final = Event(
     SERVICE, "tool", "quarantined", ToolHeld, "A tool must be accepted by an operator before it is found again."

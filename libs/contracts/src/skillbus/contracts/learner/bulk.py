@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import (
@@ -98,6 +99,7 @@ PUT_KNOWLEDGE: Final = Endpoint(
     example={
         "items": [{"id": "faq-1", "type": "module_context", "title": "APISIX", "content": "An API gateway."}],
     },
+    act=AuditedAct(made="results.id", details=("status",), not_with="dry_run"),
 )
 EXPORT_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,

@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
@@ -177,6 +178,7 @@ CREATE_KNOWLEDGE: Final = Endpoint(
         "scope": "/api/live/*",
         "tags": ["auth", "game-id"],
     },
+    act=AuditedAct(made="item.id", details=("status",)),
 )
 GET_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
@@ -206,6 +208,7 @@ UPDATE_KNOWLEDGE: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "content": "缺少 game-id 时返回 403。", "reason": "changed with release 12"},
+    act=AuditedAct("id", made="item.id", names_fields=True),
 )
 ARCHIVE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
@@ -216,6 +219,7 @@ ARCHIVE_KNOWLEDGE: Final = Endpoint(
     raises=_WRITTEN,
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "reason": "the endpoint is gone"},
+    act=AuditedAct("id", made="item.id"),
 )
 RESTORE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
@@ -228,4 +232,5 @@ RESTORE_KNOWLEDGE: Final = Endpoint(
     stores_data=True,
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "version": 1},
+    act=AuditedAct("id", made="item.id"),
 )

@@ -4,6 +4,7 @@ from typing import Final
 
 from pydantic import Field
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
@@ -80,6 +81,7 @@ SET_KNOWLEDGE_PARENT: Final = Endpoint(
     raises=(ErrorCode.CONFLICT,),
     stores_data=True,
     example={"project": "team-a", "parent": "default"},
+    act=AuditedAct("project", details=("parent",)),
 )
 GET_KNOWLEDGE_PROJECT: Final = Endpoint(
     service=SERVICE,

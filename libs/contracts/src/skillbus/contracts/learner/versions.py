@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
@@ -156,4 +157,5 @@ REVIEW_KNOWLEDGE: Final = Endpoint(
     idempotent=False,
     stores_data=True,
     example={"ids": [EXAMPLE_ID], "action": "approve"},
+    act=AuditedAct("ids", made="results.id", details=("action",)),
 )

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import Content, Empty, Message, ProjectMessage, SkillName
@@ -194,6 +195,7 @@ RUN_SKILL: Final = Endpoint(
     stores_data=True,
     timeout_s=75.0,
     example={"name": "calculate", "args": {"expression": "(1 + 2) * 3"}},
+    act=AuditedAct("name", details=("run_id", "status")),
 )
 GET_LIMITS: Final = Endpoint(
     service=SERVICE,

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from skillbus.common.bus.audit_log import ActRecorder
 from skillbus.contracts.http import OpenAiErrorBody, Problem
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
@@ -50,6 +51,7 @@ def build_app(
     tags: Sequence[Mapping[str, str]],
     settings: GatewaySettings,
     authenticator: Authenticator,
+    recorder: ActRecorder,
     metrics: HttpMetrics,
 ) -> ASGIApp:
     """Return the application with its layers, outermost first: boundary, body limit, guard, routes."""
@@ -69,7 +71,7 @@ def build_app(
     app.include_router(router)
     _add_docs_page(app)
     limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once)
-    return Boundary(BodyLimit(Guard(app, authenticator, limiter), make_body_limits(settings)), metrics)
+    return Boundary(BodyLimit(Guard(app, authenticator, limiter, recorder), make_body_limits(settings)), metrics)
 
 
 def _add_docs_page(app: FastAPI) -> None:

@@ -6,7 +6,11 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.common.bus.headers import Origin
+from skillbus.contracts.audit_log import AuditDoor
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.gateway.api_keys import ALL_PROJECTS
 from skillbus.contracts.gateway.sessions import CSRF_HEADER
 from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
@@ -18,16 +22,19 @@ _LIMITER: Final = "skillbus.limiter"
 """Member of the ASGI scope."""
 _SECRETS: Final = frozenset({b"authorization", b"cookie", CSRF_HEADER.lower().encode()})
 """Headers that only the guard reads."""
+_RECORDER: Final = "skillbus.recorder"
+"""Member of the ASGI scope."""
 _POLICY_VIOLATION: Final = 1008
 
 
 class Guard:
     """Refuses requests without a valid key or session, keys that make too many requests, and websockets."""
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator, limiter: RateLimiter) -> None:
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, limiter: RateLimiter, recorder: ActRecorder) -> None:
         self._app = app
         self._authenticator = authenticator
         self._limiter = limiter
+        self._recorder = recorder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -42,7 +49,7 @@ class Guard:
             except RequestError as error:
                 await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
                 return
-            scope[CALLER], scope[_LIMITER] = caller, self._limiter
+            scope[CALLER], scope[_LIMITER], scope[_RECORDER] = caller, self._limiter, self._recorder
             # They are no longer needed, and what is removed cannot end up in a log.
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRETS]
         await self._app(scope, receive, send)
@@ -66,3 +73,17 @@ def hold_run(scope: Scope) -> AbstractContextManager[None]:
     """Return a context that counts as a run of the caller. Entering it raises RequestError if there are too many."""
     limiter: RateLimiter = scope[_LIMITER]
     return limiter.hold_run(get_caller(scope))
+
+
+def make_origin(scope: Scope) -> Origin:
+    """Return the origin of a request for the audit log: its key, whatever its headers say, and its client's address."""
+    client = scope.get("client")
+    return Origin(AuditDoor.HTTP, get_caller(scope).name, None if client is None else str(client[0]))
+
+
+async def record_refusal(scope: Scope, act: str, error: RequestError) -> None:
+    """Record that a key asked for what it may not do."""
+    recorder: ActRecorder = scope[_RECORDER]
+    named = get_caller(scope).projects
+    project = next(iter(named)) if len(named) == 1 and ALL_PROJECTS not in named else None
+    await recorder.record_refusal(recorder.make_fact(act, project, make_origin(scope)), error.code)

@@ -23,12 +23,15 @@ from starlette.types import Receive, Scope, Send
 
 from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.errors import RequestError
-from skillbus.gateway.adapters.guard import hold_run
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.gateway.adapters.guard import hold_run, make_origin, record_refusal
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute, StrictRequest
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.access.route_rule import RouteRule
 
 _PROJECT: Final = "project"
+_AUDITED_ROLES: Final = frozenset({Role.EDITOR, Role.ADMIN})
+"""Roles of routes at which a refused key is recorded in the audit log."""
 
 
 class ProjectPlace(StrEnum):
@@ -54,10 +57,16 @@ class GuardedRoute(StrictJsonRoute):
             await super().handle(scope, receive, send)
             return
         caller = get_caller(scope)
-        caller.check_role(self.rule.role)
-        if self.rule.needs_all_projects:
-            caller.check_all_projects()
+        try:
+            caller.check_role(self.rule.role)
+            if self.rule.needs_all_projects:
+                caller.check_all_projects()
+        except RequestError as error:
+            if self.rule.role in _AUDITED_ROLES:
+                await record_refusal(scope, self.operation_id or self.name, error)
+            raise
         with ExitStack() as stack:
+            stack.callback(bus_headers.origin.reset, bus_headers.origin.set(make_origin(scope)))
             if self.rule.is_run:
                 stack.enter_context(hold_run(scope))
             bound = bus_headers.project.set(None)

@@ -7,6 +7,7 @@ from typing import Final
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
+from skillbus.common.bus.audit_log import ActRecorder
 from skillbus.contracts.http import OpenAiErrorBody
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
@@ -27,7 +28,7 @@ from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
 from skillbus.gateway.service.runs import RunRoutes, add_run_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
-from skillbus.gateway.service.system import SystemRoutes, add_system_routes
+from skillbus.gateway.service.system import AuditLogRoutes, SystemRoutes, add_audit_log_route, add_system_routes
 from skillbus.gateway.service.tools import ToolRoutes, add_tool_routes
 
 _SKILLS: Final = "skills"
@@ -52,7 +53,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _DEAD_LETTERS, "description": "List, replay and drop events that a consumer gave up on."},
     {"name": _OPENAI, "description": "Embeddings and models in the format of OpenAI's API."},
     {"name": _KEYS, "description": "Make, list and revoke API keys; log in with one in a browser."},
-    {"name": _SYSTEM, "description": "Status, audit, probes and metrics."},
+    {"name": _SYSTEM, "description": "Status, audit, audit log, probes and metrics."},
 )
 """Tags of the operations, for the API documentation."""
 
@@ -68,6 +69,7 @@ class GatewayParts:
     knowledge_importer: KnowledgeImporter
     key_registry: KeyRegistry
     sessions: SessionRoutes
+    recorder: ActRecorder
     system: SystemRoutes
 
 
@@ -86,7 +88,8 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_embedding_registry_routes(DocumentedRouter(router, _EMBEDDING), EmbeddingRegistryRoutes(caller))
     add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))
     add_dead_letter_routes(DocumentedRouter(router, _DEAD_LETTERS), DeadLetterRoutes(caller))
-    add_api_key_routes(DocumentedRouter(router, _KEYS), ApiKeyRoutes(parts.key_registry))
+    add_api_key_routes(DocumentedRouter(router, _KEYS), ApiKeyRoutes(parts.key_registry, parts.recorder))
+    add_audit_log_route(DocumentedRouter(router, _SYSTEM), AuditLogRoutes(caller))
     add_session_routes(DocumentedRouter(router, _KEYS), parts.sessions)
     add_system_routes(DocumentedRouter(router, _SYSTEM), parts.system)
     openai_errors = ("application/json", OpenAiErrorBody.__name__)

@@ -1,10 +1,10 @@
-"""The system as a whole: status, audit, probes and metrics."""
+"""The system as a whole: status, audit, audit log, probes and metrics."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import Response
+from fastapi import Query, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
@@ -12,9 +12,11 @@ from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import AuditOrder, AuditReport, SystemStatus
+from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG, AuditLogListed, ListAuditLog
 from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.gateway.domain.audit import SystemAuditor
+from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
 
@@ -79,6 +81,27 @@ class SystemRoutes:
     async def metrics(self) -> Response:
         """Return the metrics of this process for Prometheus."""
         return MetricsResponse(generate_latest(self.registry))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLogRoutes:
+    """Handler of the audit log."""
+
+    caller: BusCaller
+
+    async def list_audit_log(self, query: Annotated[ListAuditLog, Query()]) -> AuditLogListed:
+        """List the administrative acts, newest first: who did what, when, and from where.
+
+        A page can be shorter than `limit` although more follow; `next` is the `before` of the next page. A key of one
+        project sees the acts of this project. A key of all projects sees all acts, or those of the `project` that it
+        names.
+        """
+        return await self.caller.call(LIST_AUDIT_LOG, query)
+
+
+def add_audit_log_route(router: DocumentedRouter, routes: AuditLogRoutes) -> None:
+    """Add the route of the audit log."""
+    router.add("GET", "/api/audit-log", Role.ADMIN, routes.list_audit_log, LIST_AUDIT_LOG.errors)
 
 
 def add_system_routes(router: DocumentedRouter, routes: SystemRoutes) -> None:

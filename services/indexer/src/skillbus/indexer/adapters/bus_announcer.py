@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 from uuid import uuid4
 
+from skillbus.common.bus.audit_log import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import publish_event
+from skillbus.common.bus.headers import Origin
+from skillbus.contracts.audit_log import AuditDoor
 from skillbus.contracts.endpoint import Event
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer import skills as contract
 from skillbus.contracts.indexer.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
 from skillbus.contracts.indexer.skill_record import SkillFinding
@@ -30,10 +35,11 @@ FactT = TypeVar("FactT", SkillChanged, SkillRemoved, UploadTaken, UploadRejected
 
 
 class IndexerAnnouncer:
-    """Publishes events and waits until the stream has stored them."""
+    """Publishes events and waits until the stream has stored them. Records installs that no request asked for."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._recorder = ActRecorder(AuditStream(bus), SERVICE)
 
     async def announce_change(self, change: SkillChangeKind, record: SkillRecord) -> None:
         fact = SkillChanged(
@@ -51,6 +57,7 @@ class IndexerAnnouncer:
         )
         # A repeated upload is another event.
         await self._publish(contract.UPLOAD_TAKEN, fact, source, f"taken:{uuid4().hex}")
+        await self._record_install(AuditDoor.BUCKET, outcome, record)
 
     async def announce_rejection(
         self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
@@ -59,6 +66,18 @@ class IndexerAnnouncer:
         identity = f"{project}:{source}:{digest}" if once else uuid4().hex
         fact = UploadRejected(project=project, source=source, errors=errors)
         await self._publish(contract.UPLOAD_REJECTED, fact, source, f"rejected:{identity}")
+        if not once:  # a folder is refused again with each scan
+            act = self._recorder.make_fact(contract.INSTALL_SKILL.name, project, Origin(AuditDoor.BUCKET))
+            await self._recorder.record_refusal(act, ErrorCode.SKILL_REJECTED)
+
+    async def record_folder(self, outcome: InstallOutcome, record: SkillRecord) -> None:
+        await self._record_install(AuditDoor.FOLDER, outcome, record)
+
+    async def _record_install(self, door: AuditDoor, outcome: InstallOutcome, record: SkillRecord) -> None:
+        if outcome != "unchanged":
+            fact = self._recorder.make_fact(contract.INSTALL_SKILL.name, record.project, Origin(door))
+            named = {"subjects": (record.name,), "count": 1, "details": {"outcome": outcome}}
+            await self._recorder.record_fact(fact.model_copy(update=named))
 
     async def announce_held(self, record: ToolRecord, reason: str) -> None:
         fact = ToolHeld(

@@ -5,13 +5,16 @@ from typing import Annotated, Final
 
 from fastapi import Path, Request, Response
 
+from skillbus.common.bus.audit_log import ActRecorder
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.gateway.api_keys import (
+    KEY_ACTS,
     ApiKeyCreated,
     ApiKeyId,
     ApiKeyRevoked,
     ApiKeysListed,
     CreateApiKey,
+    RevokeApiKey,
     Role,
 )
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
@@ -33,6 +36,7 @@ class ApiKeyRoutes:
     """Handlers of API keys."""
 
     registry: KeyRegistry
+    recorder: ActRecorder
 
     async def create_api_key(self, body: CreateApiKey, request: Request, response: Response) -> ApiKeyCreated:
         """Make an API key. `key` is its text, which is shown only in this reply.
@@ -40,7 +44,11 @@ class ApiKeyRoutes:
         An administrator of some projects makes keys for these projects only, and nobody gives a role above their own.
         A key ends with the key that made it at the latest.
         """
-        created = await self.registry.create_key(body, get_caller(request.scope))
+
+        async def create(asked: CreateApiKey) -> ApiKeyCreated:
+            return await self.registry.create_key(asked, get_caller(request.scope))
+
+        created = await self.recorder.carry_out("create_api_key", KEY_ACTS["create_api_key"], body, create)
         response.headers["Location"] = f"{_KEYS}/{created.id}"
         response.headers["Cache-Control"] = "no-store"
         return created
@@ -52,7 +60,12 @@ class ApiKeyRoutes:
 
     async def revoke_api_key(self, key_id: KeyIdInPath, request: Request) -> ApiKeyRevoked:
         """Revoke a key and all keys that it made. They are refused at once, and stay in the list for 30 days."""
-        return await self.registry.revoke_key(key_id, get_caller(request.scope))
+
+        async def revoke(asked: RevokeApiKey) -> ApiKeyRevoked:
+            return await self.registry.revoke_key(asked.id, get_caller(request.scope))
+
+        asked = RevokeApiKey(id=key_id)
+        return await self.recorder.carry_out("revoke_api_key", KEY_ACTS["revoke_api_key"], asked, revoke)
 
 
 def add_api_key_routes(router: DocumentedRouter, routes: ApiKeyRoutes) -> None:

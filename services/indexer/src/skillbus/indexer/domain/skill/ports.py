@@ -116,9 +116,15 @@ class SkillAnnouncer(Protocol):
         """Announce that a skill was uninstalled."""
 
     async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
-        """Announce that an upload was installed."""
+        """Announce that an upload was installed, and record it in the audit log."""
 
     async def announce_rejection(
         self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
     ) -> None:
-        """Announce that an upload or folder is not a valid skill. With `once`, a recent repetition is not published."""
+        """Announce that an upload or folder is not a valid skill. With `once`, a recent repetition is not published.
+
+        Without `once`, it is also recorded in the audit log.
+        """
+
+    async def record_folder(self, outcome: InstallOutcome, record: SkillRecord) -> None:
+        """Record in the audit log that a folder was installed."""

@@ -95,7 +95,8 @@ class SkillReconciler:
 
     async def _install_folder(self, project: str, state: FolderState) -> None:
         archive, package = await asyncio.to_thread(open_folder, state.path)
-        await self.installer.install_opened(project, archive, package)
+        installed = await self.installer.install_opened(project, archive, package)
+        await self.stores.announcer.record_folder(installed.outcome, installed.record)
         if package.skill.name != state.path.name:
             # The skill now has a folder with its name. The old one would install it again after it was uninstalled.
             await asyncio.to_thread(self.stores.folders.remove_folder, project, state.path.name)

@@ -1,0 +1,71 @@
+"""`skillbus audit log`."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from skillbus.cli.session import Session, remote_command
+from skillbus.cli.tables import build_table
+from skillbus.contracts.indexer.audit_log import MAX_AUDIT_FACTS, AuditEntry, AuditLogListed
+
+Act = Annotated[str | None, typer.Option("--act", help="Only this act, such as install_skill.")]
+ActorOption = Annotated[str | None, typer.Option("--by", help="Only acts of this actor: owner, or the id of a key.")]
+Subject = Annotated[str | None, typer.Option("--subject", help="Only acts on this thing, such as a skill's name.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of acts to show.")]
+
+
+@remote_command("skillbus audit log --act create_api_key")
+async def list_audit_log(
+    session: Session, act: Act = None, by: ActorOption = None, subject: Subject = None, limit: Limit = 50
+) -> None:
+    """List the administrative acts, newest first: who did what, when, and from where.
+
+    A key of one project sees the acts of this project. The owner sees all, or those of --project.
+    """
+    given = {"act": act, "actor": by, "subject": subject}
+    found, page = await session.connection.list_rows(
+        AuditLogListed,
+        "/api/audit-log",
+        {name: value for name, value in given.items() if value is not None},
+        lambda page: (page.facts, page.next),
+        page_size=MAX_AUDIT_FACTS,
+        limit=limit,
+        cursor="before",
+    )
+    listed = page.model_copy(update={"facts": tuple(found)})
+    session.output.show_result(listed, lambda: _render_facts(listed.facts, has_more=page.next is not None))
+
+
+def _render_facts(facts: Sequence[AuditEntry], *, has_more: bool) -> RenderableType:
+    if not facts:
+        return Text("No acts are recorded.")
+    rows = [
+        (
+            f"{fact.at:%Y-%m-%d %H:%M:%S}",
+            fact.actor or "",
+            fact.address or fact.account or fact.door.value,
+            fact.act,
+            _name_subjects(fact),
+            fact.project or "",
+            fact.outcome.value if fact.code is None else f"{fact.outcome.value}: {fact.code.value}",
+        )
+        for fact in facts
+    ]
+    table = build_table(("time", "by", "from", "act", "on", "project", "outcome"), rows, whole=("time",))
+    return Group(table, Text("--limit shows more", "dim")) if has_more else table
+
+
+def _name_subjects(fact: AuditEntry) -> str:
+    """Return what was changed, followed by its choices."""
+    more = f" and {fact.count - len(fact.subjects)} more" if fact.count > len(fact.subjects) else ""
+    details = ", ".join(f"{name}={_format_value(value)}" for name, value in fact.details.items())
+    return " ".join(part for part in (f"{', '.join(fact.subjects)}{more}", f"({details})" if details else "") if part)
+
+
+def _format_value(value: bool | str | tuple[str, ...]) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else " ".join(value)

@@ -14,7 +14,15 @@ from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.gateway.api_keys import KEY_ACTS, ApiKeyCreated, ApiKeyRevoked, CreateApiKey, RevokeApiKey
 from skillbus.contracts.indexer.skills import UpdateSkill
-from skillbus.contracts.indexer.tools import PUT_TOOLS, PutTools, ToolPut, ToolPutOutcome, ToolsPut
+from skillbus.contracts.indexer.tools import (
+    AUDIT_INDEX,
+    PUT_TOOLS,
+    AuditIndex,
+    PutTools,
+    ToolPut,
+    ToolPutOutcome,
+    ToolsPut,
+)
 from skillbus.contracts.learner.bulk import PUT_KNOWLEDGE, PutKnowledge
 from skillbus.contracts.learner.items import UPDATE_KNOWLEDGE, UpdateKnowledge
 from skillbus.contracts.message import Message
@@ -128,11 +136,14 @@ def test_what_changed_nothing_is_no_act() -> None:
     assert act.list_subjects(request, None) == []
 
 
-def test_a_dry_run_is_no_act() -> None:
-    act = PUT_KNOWLEDGE.act
-    assert act is not None
-    assert not act.changes_something(PutKnowledge(items=({},), dry_run=True))
-    assert act.changes_something(PutKnowledge(items=({},)))
+def test_a_dry_run_and_an_audit_without_a_repair_are_no_acts() -> None:
+    put, audit = PUT_KNOWLEDGE.act, AUDIT_INDEX.act
+    assert put is not None
+    assert audit is not None
+    assert not put.changes_something(PutKnowledge(items=({},), dry_run=True))
+    assert put.changes_something(PutKnowledge(items=({},)))
+    assert not audit.changes_something(AuditIndex())
+    assert audit.changes_something(AuditIndex(fix=True))
 
 
 def test_a_change_names_the_fields_and_not_their_values() -> None:

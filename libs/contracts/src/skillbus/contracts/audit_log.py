@@ -18,6 +18,8 @@ from skillbus.contracts.message import Message
 SUBJECTS_MAX: Final = 10
 """Most things of one fact that are named. `count` counts all of them."""
 SUBJECT_CHARACTERS: Final = 200
+CORE_ACCOUNT: Final = "CORE"
+"""NATS account of the gateway, whose word about the caller is believed."""
 _EVERY_PROJECT: Final = "*"
 _UNCHANGED: Final = frozenset({"unchanged", "rejected"})
 

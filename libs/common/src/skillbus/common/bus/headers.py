@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts.audit_log import AuditDoor
+from skillbus.contracts.audit_log import CORE_ACCOUNT, AuditDoor
 
 CONTENT_TYPE: Final = "Content-Type"
 ACCEPT: Final = "Accept"
@@ -36,8 +36,6 @@ traceparent: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillb
 project: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillbus_project", default=None)
 """Project that the HTTP request being answered is bound to. Only the gateway sets it, from the caller's key."""
 
-_CORE_ACCOUNT: Final = "CORE"
-"""NATS account of the gateway and the core services."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:@%+-]{1,100}")
 _NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_.:@%+-]+")
 
@@ -69,7 +67,7 @@ def parse_origin(headers: Mapping[str, str]) -> Origin:
     """Return the origin of a request. The door `http` is believed only within the account of the gateway."""
     account = _parse_account(headers.get(REQUEST_INFO))
     actor, address = _parse_name(headers.get(ACTOR)), _parse_name(headers.get(ADDRESS))
-    if headers.get(DOOR) == AuditDoor.HTTP and account in {None, _CORE_ACCOUNT}:
+    if headers.get(DOOR) == AuditDoor.HTTP and account in {None, CORE_ACCOUNT}:
         return Origin(AuditDoor.HTTP, actor, address, account)
     return Origin(AuditDoor.BUS, actor, None, account)
 

@@ -11,6 +11,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG, ListAuditLog
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import (
     GET_SKILL,
@@ -54,6 +55,12 @@ async def points(running: Running) -> dict[str, dict[str, object]]:
 async def skills(running: Running) -> list[str]:
     listed = await running.bus.caller.call(LIST_SKILLS, ListSkills())
     return [skill.name for skill in listed.skills]
+
+
+async def recorded(running: Running) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Door, outcome and skills of each install in the audit log."""
+    log = await running.bus.caller.call(LIST_AUDIT_LOG, ListAuditLog(act="install_skill"))
+    return [(fact.door, fact.outcome, fact.subjects) for fact in log.facts]
 
 
 async def until_listed(running: Running, *names: str) -> None:
@@ -241,6 +248,7 @@ async def test_the_same_upload_again_is_announced_as_unchanged(running: Running,
     state = (await running.bus.jetstream.stream_info(EVENTS.name)).state
     last = await running.bus.jetstream.get_msg(EVENTS.name, state.last_seq)
     assert json.loads(last.data or b"")["outcome"] == "unchanged"
+    assert await recorded(running) == [("bucket", "done", ("say-hello",))], "what changed nothing is no act"
 
 
 async def test_a_bad_upload_is_announced_and_taken_out(running: Running) -> None:
@@ -248,6 +256,7 @@ async def test_a_bad_upload_is_announced_and_taken_out(running: Running) -> None
     await bucket.put("bad.zip", b"not a zip")
     await eventually(lambda: subjects(running.bus), lambda seen: UPLOAD_REJECTED.subject("bad_zip") in seen)
     await eventually(bucket.names, lambda names: names == [])
+    assert await recorded(running) == [("bucket", "refused", ())]
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 首次索引Skills")
@@ -257,6 +266,7 @@ async def test_a_folder_put_there_by_hand_is_installed(running: Running) -> None
     await until_listed(running, "by-hand")
     await eventually(lambda: exists(folder / ".vectorized"), bool)
     assert (await points(running))["by-hand"]["description"] == "Put there by hand."
+    assert await eventually(lambda: recorded(running), bool) == [("folder", "done", ("by-hand",))]
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § Skills描述变更")

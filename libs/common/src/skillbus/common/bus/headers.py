@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts.audit_log import CORE_ACCOUNT, AuditDoor
+from skillbus.contracts import audit_log
 
 CONTENT_TYPE: Final = "Content-Type"
 ACCEPT: Final = "Accept"
@@ -44,7 +44,7 @@ _NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_.:@%+-]+")
 class Origin:
     """Caller of a request, for the audit log."""
 
-    door: AuditDoor
+    door: audit_log.AuditDoor
     actor: str | None = None
     address: str | None = None
     account: str | None = None
@@ -67,9 +67,9 @@ def parse_origin(headers: Mapping[str, str]) -> Origin:
     """Return the origin of a request. The door `http` is believed only within the account of the gateway."""
     account = _parse_account(headers.get(REQUEST_INFO))
     actor, address = _parse_name(headers.get(ACTOR)), _parse_name(headers.get(ADDRESS))
-    if headers.get(DOOR) == AuditDoor.HTTP and account in {None, CORE_ACCOUNT}:
-        return Origin(AuditDoor.HTTP, actor, address, account)
-    return Origin(AuditDoor.BUS, actor, None, account)
+    if headers.get(DOOR) == audit_log.AuditDoor.HTTP and account in {None, audit_log.CORE_ACCOUNT}:
+        return Origin(audit_log.AuditDoor.HTTP, actor, address, account)
+    return Origin(audit_log.AuditDoor.BUS, actor, None, account)
 
 
 def _parse_name(text: str | None) -> str | None:

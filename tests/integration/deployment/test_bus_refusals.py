@@ -10,6 +10,7 @@ from nats.errors import Error as NatsError
 
 from skillbus.common.bus.connection import confirm_subscriptions
 from skillbus.common.testing import eventually
+from skillbus.contracts.audit_log import make_audit_pattern
 from skillbus.contracts.bus_users import BUS_USERS, Zone
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.documents.nats_accounts import list_crossings, make_inbox_prefix
@@ -30,6 +31,7 @@ OUTSIDE = [user.name for user in BUS_USERS if user.zone is not Zone.CORE]
 
 FORBIDDEN = {
     "sandbox": [
+        "skillbus.audit.gateway.create_api_key",
         "$KV.api-keys.key.x",
         "skillbus.evt.skill.installed.x",
         "skillbus.dlq.SKILLBUS_EVT.indexer",
@@ -125,6 +127,7 @@ def list_publications() -> Iterator[str]:
     yield from (f"$KV.{bucket.name}.default.x" for bucket in KEY_VALUE_BUCKETS)
     yield from (f"$O.{bucket.name}.{kind}.x" for bucket in OBJECT_BUCKETS for kind in "CM")
     yield from (f"{make_inbox_prefix(user.name)}.x.y" for user in BUS_USERS)
+    yield from (make_audit_pattern(user.name).replace("*", "x") for user in BUS_USERS)
     yield from ("skillbus.run.x", "skillbus.ctl.run.cancel.x", "skillbus.dlq.SKILLBUS_EVT.indexer", "_R_.x.y")
     yield from ("$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.USER.INFO", "$JS.FC.OBJ_runs.x.y")
     yield from list_jetstream_requests()

@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.cli.deployment.certificates import make_authority
+from skillbus.common.bus import headers as h
+from skillbus.common.bus.audit_log import AuditLogReader
 from skillbus.common.bus.connection import BusCredentialsError, confirm_subscriptions, make_tls_context, open_bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import (
@@ -27,10 +29,12 @@ from skillbus.common.bus.events import (
 )
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Responder, route
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import (
     LIST_MCP_SERVERS,
     MCP_SERVER_FAILED,
+    REFRESH_MCP_SERVER,
     REGISTER_MCP_SERVER,
     REMOVE_MCP_SERVER,
     ListMcpServers,
@@ -40,16 +44,18 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 from skillbus.contracts.bus_users import BUS_USERS, JETSTREAM_DOMAIN, Zone
 from skillbus.contracts.catalogue import ENDPOINTS
-from skillbus.contracts.errors import RequestError
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKey, ApiKeyRecord, CreateApiKey
+from skillbus.contracts.indexer.audit_log import ListAuditLog
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
     REPLAY_DEAD_LETTER,
     DeadLetterSelector,
     ListDeadLetters,
 )
-from skillbus.contracts.indexer.skills import GET_SKILL, UPLOAD_REJECTED
+from skillbus.contracts.indexer.skills import GET_SKILL, PIN_SKILL, UPLOAD_REJECTED
 from skillbus.contracts.learner.index import KNOWLEDGE_INDEXED, KnowledgeIndexed
+from skillbus.contracts.message import Message
 from skillbus.contracts.resources import LEARNER_INDEXED, PACKAGES, RUN_FILES, UPLOADS
 from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
@@ -338,3 +344,40 @@ def test_users_outside_the_core_zone_name_the_domain_of_jetstream(bus_of: Deploy
     for user in BUS_USERS:
         expected = None if user.zone is Zone.CORE else JETSTREAM_DOMAIN
         assert bus_of.settings(user.name).jetstream_domain == expected
+
+
+async def test_acts_are_recorded_in_every_zone_and_only_the_gateway_speaks_for_its_callers(bus_of: DeployedBus) -> None:
+    """The server overwrites the header that names the account of a request from another one."""
+    gateway_origin = {h.DOOR: "http", h.ACTOR: "owner", h.ADDRESS: "192.0.2.1"}
+    forged = {**gateway_origin, h.REQUEST_INFO: '{"acc":"CORE"}'}
+    body = b'{"name": "audited", "pinned": true}'
+    requests = (
+        (PIN_SKILL, "gateway", gateway_origin),
+        (PIN_SKILL, "client", forged),
+        (REFRESH_MCP_SERVER, "gateway", gateway_origin),
+        (RUN_SKILL, "gateway", gateway_origin),
+        (RUN_SKILL, "client", forged),
+    )
+
+    async def refuse(_: Message) -> Message:
+        raise RequestError(ErrorCode.CONFLICT, "Not today.")
+
+    async with AsyncExitStack() as stack:
+        for endpoint in (PIN_SKILL, REFRESH_MCP_SERVER, RUN_SKILL):
+            bus = await stack.enter_async_context(bus_of.open_bus(endpoint.service))
+            health = ServiceHealth(endpoint.service)
+            await stack.enter_async_context(
+                serve_routes(bus, endpoint.service, [route(endpoint, refuse)], health, lambda _: None)
+            )
+        for asked, user, headers in requests:
+            connection = await stack.enter_async_context(bus_of.connect(user))
+            await connection.client.request(asked.subject, body, timeout=5, headers=headers)
+        indexer = await stack.enter_async_context(bus_of.open_bus("indexer"))
+        facts = (await AuditLogReader(indexer).list_page(ListAuditLog(subject="audited"))).facts[::-1]
+    assert [(fact.act, fact.service, fact.door, fact.account, fact.address) for fact in facts] == [
+        ("pin_skill", "indexer", "http", None, "192.0.2.1"),
+        ("pin_skill", "indexer", "bus", Zone.CLIENTS, None),
+        ("refresh_mcp_server", "agent", "http", Zone.CORE, "192.0.2.1"),
+        ("run_skill", "sandbox", "http", Zone.CORE, "192.0.2.1"),
+        ("run_skill", "sandbox", "bus", Zone.CLIENTS, None),
+    ]

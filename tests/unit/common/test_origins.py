@@ -3,7 +3,12 @@
 import pytest
 
 from skillbus.common.bus import headers as h
-from skillbus.contracts.audit_log import AuditDoor
+from skillbus.contracts.audit_log import CORE_ACCOUNT, AuditDoor
+from skillbus.contracts.bus_users import BUS_USERS
+
+
+def test_the_account_that_is_believed_is_that_of_the_gateway() -> None:
+    assert {user.zone for user in BUS_USERS if user.name == "gateway"} == {CORE_ACCOUNT}
 
 
 def test_a_request_of_the_gateway_names_the_key_and_the_address() -> None:

@@ -26,6 +26,7 @@ from skillbus.contracts.embedder.registry import (
     UPDATE_PROVIDER,
 )
 from skillbus.contracts.endpoint import Endpoint, Event, Feed
+from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
     GET_DEAD_LETTER,
@@ -116,7 +117,7 @@ ADMINISTRATION: Final[tuple[AnyEndpoint, ...]] = (
     *(CREATE_MODEL, UPDATE_MODEL, DELETE_MODEL),
     *(REGISTER_MCP_SERVER, REFRESH_MCP_SERVER, REMOVE_MCP_SERVER, AUDIT_CALLABLE),
     *(ACCEPT_TOOL, APPROVE_NETWORK, AUDIT_INDEX, START_SWITCH, ROLL_BACK, SET_KNOWLEDGE_PARENT),
-    *(LIST_DEAD_LETTERS, GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER),
+    *(LIST_DEAD_LETTERS, GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER, LIST_AUDIT_LOG),
     # The gateway lets only administrators use these for tools of MCP servers. The bus cannot tell.
     *(PUT_TOOLS, REMOVE_TOOLS),
 )

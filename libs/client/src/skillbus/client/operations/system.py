@@ -16,6 +16,7 @@ from skillbus.contracts.agent.mcp_servers import (
 from skillbus.contracts.gateway.api_keys import ApiKeyCreated, ApiKeyRevoked, ApiKeysListed, CreateApiKey
 from skillbus.contracts.gateway.sessions import SessionStatus
 from skillbus.contracts.http import AuditOrder, AuditReport, SystemStatus
+from skillbus.contracts.indexer.audit_log import AuditLogListed, ListAuditLog
 from skillbus.contracts.indexer.dead_letters import (
     DeadLetter,
     DeadLetterDropped,
@@ -67,7 +68,7 @@ class McpServerOperations:
 
 
 class SystemOperations:
-    """The system as a whole: status, audit, indexes, dead letters and API keys."""
+    """The system as a whole: status, audit, audit log, indexes, dead letters and API keys."""
 
     get_status = json_operation("GET", "/api/status", Empty, SystemStatus)
     """Return the readiness of every service, with warnings, and the state of the index."""
@@ -77,6 +78,8 @@ class SystemOperations:
         "POST", "/api/audit", AuditOrder, AuditReport, timeout_s=_AUDIT_S, is_idempotent=True
     )
     """Compare catalogue, knowledge base, vectors and callable tools. With `fix`, repair the differences first."""
+    list_audit_log = json_operation("GET", "/api/audit-log", ListAuditLog, AuditLogListed)
+    """List the administrative acts, newest first: who did what, when, and from where."""
     list_indexes = json_operation("GET", "/api/indexes", Empty, IndexesListed)
     """List the indexes with their models and the progress of their switches."""
     start_switch = json_operation("POST", "/api/indexes/{alias}/switch", IndexSelector, IndexState)

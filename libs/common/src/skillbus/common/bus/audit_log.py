@@ -175,6 +175,7 @@ class AuditLogReader:
     def __init__(self, bus: Bus, scanned: int = _SCANNED) -> None:
         self._client = bus.client
         self._jetstream = bus.jetstream
+        self._api = bus.jetstream_api
         self._scanned = scanned
 
     async def list_page(self, request: ListAuditLog) -> AuditLogListed:
@@ -188,7 +189,9 @@ class AuditLogReader:
             stop = max(first, end - self._scanned)
             while end > stop:
                 begin = max(stop, end - _PORTION)
-                for message in await read_messages(self._client, AUDIT_LOG.name, range(end - 1, begin - 1, -1)):
+                for message in await read_messages(
+                    self._client, AUDIT_LOG.name, range(end - 1, begin - 1, -1), self._api
+                ):
                     entry = None if message is None else _parse_entry(message)
                     if entry is None or not _fits(entry, request):
                         continue

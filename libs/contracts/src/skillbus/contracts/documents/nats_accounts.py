@@ -16,6 +16,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from skillbus.contracts.audit_log import make_audit_pattern
 from skillbus.contracts.bus_users import BUS_USERS, JETSTREAM_DOMAIN, BusUser, Zone
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.endpoint import VERSION
@@ -28,6 +29,8 @@ USER_KEYS_FILE: Final = "nats-users.conf"
 """File next to the configuration that defines the public key of each user as a variable, and TLS if it is used."""
 
 _API: Final = "$JS.API."
+_RECORDERS: Final = frozenset({"gateway", *(endpoint.service for endpoint in ENDPOINTS if endpoint.act)})
+"""Services that record administrative acts. Each appends to the audit log below its own name and nowhere else."""
 _REPLY_EXPIRES: Final = "2h"
 """After this time the server forgets who asked. A run may take an hour, and waits for its turn before."""
 _HEAD: Final = f"""\
@@ -108,6 +111,8 @@ def _list_requests(user: BusUser) -> Iterator[tuple[str, Zone]]:
     yield from ((endpoint.subject, _find_zone(endpoint.service)) for endpoint in user.calls)
     core = [event.pattern for event in EVENTS if event.service == user.name]
     core += [subject for stream in user.appends_to for subject in stream.subjects]
+    if user.name in _RECORDERS:
+        core.append(make_audit_pattern(user.name))
     for bucket in user.keeps_keys:
         core += [f"$KV.{bucket.name}.>", *_reads(f"KV_{bucket.name}")]
     for stream in user.reads_streams:

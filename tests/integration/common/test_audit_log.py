@@ -8,8 +8,9 @@ import structlog
 from nats.js.api import Header
 from nats.js.errors import APIError
 
+from skillbus.common.audit_log.reader import AuditLogReader
+from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus import headers as h
-from skillbus.common.bus.audit_log import ActRecorder, AuditLogReader, AuditStream
 from skillbus.common.bus.codec import encode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream_batch import BatchRequest, send_batch

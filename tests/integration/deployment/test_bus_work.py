@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.cli.deployment.certificates import make_authority
+from skillbus.common.audit_log.reader import AuditLogReader
 from skillbus.common.bus import headers as h
-from skillbus.common.bus.audit_log import AuditLogReader
 from skillbus.common.bus.connection import BusCredentialsError, confirm_subscriptions, make_tls_context, open_bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import (

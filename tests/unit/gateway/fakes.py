@@ -14,7 +14,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.contracts.audit_log import AuditFact
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Protocol
 
-from skillbus.common.bus.audit_log import ActRecorder, AuditStream
+from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, Route, ToWire, route
 from skillbus.contracts.endpoint import Health, HealthCheck, make_health_endpoint

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from starlette.types import ASGIApp
 
-from skillbus.common.bus.audit_log import ActRecorder, AuditStream
+from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final, Generic
 from uuid import uuid4
 
+from skillbus.common.audit_log.reader import AuditLogReader
 from skillbus.common.background import BackgroundTask, PeriodicJob, run_in_background
-from skillbus.common.bus.audit_log import AuditLogReader
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import Subscription, consume

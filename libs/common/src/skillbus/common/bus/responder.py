@@ -18,8 +18,8 @@ from nats.micro.request import Request
 from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
+from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.common.bus import headers as h
-from skillbus.common.bus.audit_log import ActRecorder
 from skillbus.common.bus.caller import LocalEndpoints
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import confirm_subscriptions

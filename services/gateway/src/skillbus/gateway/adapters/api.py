@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.contracts.http import OpenAiErrorBody, Problem
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft

@@ -6,7 +6,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.common.bus.headers import Origin
 from skillbus.contracts.audit_log import AuditDoor
 from skillbus.contracts.errors import RequestError

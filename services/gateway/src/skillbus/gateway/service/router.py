@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.contracts.http import OpenAiErrorBody
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 from uuid import uuid4
 
-from skillbus.common.bus.audit_log import ActRecorder, AuditStream
+from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import publish_event
 from skillbus.common.bus.headers import Origin

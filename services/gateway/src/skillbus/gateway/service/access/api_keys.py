@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Path, Request, Response
 
-from skillbus.common.bus.audit_log import ActRecorder
+from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.gateway.api_keys import (
     KEY_ACTS,

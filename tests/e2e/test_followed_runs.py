@@ -116,6 +116,32 @@ async def test_ctrl_c_ends_a_run_of_the_command_and_shows_what_it_gave(system: S
 
 
 @pytest.mark.usefixtures("linger")
+async def test_a_skill_is_called_like_any_tool_and_its_files_are_links(system: System) -> None:
+    async with system.http.stream("POST", "/api/tools/skill:linger/call?stream=1", json={}) as answer:
+        events = [event async for event in events_of(answer)]
+    content = events[-1][1]["content"]
+    assert isinstance(content, list)
+    text, link = content
+    assert [name for name, _ in events if name != "output"] == ["begun", "reply"]
+    assert "".join(str(data["text"]) for name, data in events if name == "output") == "first\nlast\n" == text["text"]
+    assert (link["name"], link["mimeType"], link["size"]) == ("note.txt", "text/plain", 11)
+    assert (await system.http.get(link["uri"])).text == "left behind"
+
+
+@pytest.mark.usefixtures("linger")
+@pytest.mark.parametrize("followed", [True, False])
+async def test_a_caller_that_hangs_up_ends_its_call_of_a_skill(system: System, followed: bool) -> None:
+    run_id = os.urandom(16).hex()
+    body = {"arguments": {"linger": True}, "run_id": run_id}
+    headers = {"Accept": "text/event-stream"} if followed else {}
+    async with asyncio.timeout(15):
+        asking = asyncio.create_task(system.http.post("/api/tools/skill:linger/call", json=body, headers=headers))
+        await eventually(lambda: known(system, run_id), bool)
+        asking.cancel()
+        assert await eventually(lambda: state_of(system, run_id), lambda state: state != "running") == "cancelled"
+
+
+@pytest.mark.usefixtures("linger")
 async def test_a_run_of_another_project_is_not_seen(system: System) -> None:
     reply = (await system.run("linger")).json()
     other = await system.http.get(f"/api/runs/{reply['run_id']}?project=other")

@@ -174,10 +174,20 @@ async def test_the_kind_tells_how_a_tool_is_called(every_kind: System) -> None:
     """tool-type.md § 7.1 被依赖: 根据 toolType 选择正确的工具调用策略"""
     assert (await _call(every_kind, "mcp:weather/forecast", city="巴黎")).text == "巴黎: rain"
     assert (await _call(every_kind, "builtin:calculate", expression="(1 + 2) * 3")).text == "9"
-    assert (await every_kind.run("git-commit")).json()["status"] == "ok"
-    with pytest.raises(RequestError) as refused:
-        await _call(every_kind, "skill:git-commit")
-    assert refused.value.code is ErrorCode.NOT_FOUND
+    called = await _call(every_kind, "skill:git-commit")
+    assert (called.text, called.is_error, len(called.run_id)) == ("done\n", False, 32)
+
+
+async def test_everything_that_is_found_as_callable_can_be_called(every_kind: System) -> None:
+    """A call may be refused for its arguments, or fail; but there is a tool that says so."""
+    hits = await every_kind.hits("anything", limit=100, threshold=0)
+    assert {hit["tool_type"] for hit in hits if hit["callable"]} == {"skill", "mcp", "builtin"}
+    for hit in hits:
+        answer = await every_kind.http.post(f"/api/tools/{hit['id']}/call", json={})
+        refused = None if answer.is_success else problem(answer)
+        assert refused in (None, (422, "invalid_arguments")), hit["id"]
+    audit = (await every_kind.http.get("/api/audit")).json()
+    assert audit["agrees"], audit
 
 
 async def test_a_tool_that_is_only_described_is_found_as_external_and_a_call_names_its_provider(
@@ -193,7 +203,9 @@ async def test_a_tool_that_is_only_described_is_found_as_external_and_a_call_nam
     }
     assert (await caller.call(PUT_TOOLS, PutTools(tools=(tool,)))).indexed
     found = await every_kind.hits("开具发票", limit=100, threshold=0, tool_types=["external"])
-    assert [(hit["id"], _kinds(hit)) for hit in found] == [("acme.invoice", ("external", "external"))]
+    assert [(hit["id"], _kinds(hit), hit["callable"]) for hit in found] == [
+        ("acme.invoice", ("external", "external"), False)
+    ]
     with pytest.raises(RequestError) as refused:
         await _call(every_kind, "acme.invoice")
     assert (refused.value.code, refused.value.details) == (ErrorCode.NOT_CALLABLE, {"provided_by": "Acme"})

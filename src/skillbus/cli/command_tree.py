@@ -63,6 +63,7 @@ COMMANDS: Final[Entries] = {
     ),
     "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
+    "call": CommandEntry("tools.call_command:call_tool", "Call a tool of any type."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
     "audit": GroupEntry(
         "Compare catalogue, indexes and callable tools, or show who did what.",
@@ -138,7 +139,6 @@ COMMANDS: Final[Entries] = {
             "accept": CommandEntry("tools.commands:accept_tool", "Accept a quarantined tool."),
             "enable": CommandEntry("tools.commands:enable_tool", "Enable a disabled tool."),
             "disable": CommandEntry("tools.commands:disable_tool", "Disable a tool: it is neither found nor called."),
-            "call": CommandEntry("tools.commands:call_tool", "Call an MCP tool or a builtin tool."),
         },
     ),
     "skills": GroupEntry(

@@ -2,12 +2,15 @@
 
 import asyncio
 import sys
+from base64 import b64encode
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
+
+import typer
 
 from skillbus.cli.errors import CliError, LocalFileError
 from skillbus.cli.output import CommandOutput
@@ -120,3 +123,17 @@ class _Part:
                 chunk = self.content.read(_CHUNK_BYTES)
             else:
                 chunk = b"" if chunk.endswith(b"\n") else self.content.readline(_CHUNK_BYTES)
+
+
+def encode_files(paths: list[Path]) -> dict[str, str]:
+    """Read the files of --file, in base64, by base name."""
+    contents: dict[str, str] = {}
+    for path in paths:
+        name = path.resolve().name if path.name in {"", ".."} else path.name
+        if name in contents:
+            raise typer.BadParameter(f"two files are called {name}: rename one of them", param_hint="--file")
+        try:
+            contents[name] = b64encode(path.read_bytes()).decode()
+        except OSError as error:
+            raise LocalFileError.from_os_error(path, error) from error
+    return contents

@@ -69,4 +69,7 @@ async def test_a_server_from_npm_is_found_called_and_audited(caller: Caller, mcp
     assert (await found(caller, "get the sum of two numbers"))[0] == "mcp:everything/get-sum"
     called = await caller.call(CALL_TOOL, CallTool(id="mcp:everything/get-sum", arguments={"a": 2, "b": 3}))
     assert "5" in called.text
+    pictured = await caller.call(CALL_TOOL, CallTool(id="mcp:everything/get-tiny-image"))
+    (link,) = (part for part in pictured.content if isinstance(part, dict) and part["type"] == "resource_link")
+    assert (link["uri"], link["mimeType"]) == (f"skillbus://calls/{pictured.run_id}/image-1.png", "image/png")
     assert await is_whole(caller)

@@ -1,19 +1,24 @@
 """Servers that are started: well-behaved ones, and those of the issue's bad input."""
 
+import asyncio
 import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from tests.mcp_file import add_entry
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import McpServer, McpServerState
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CANCEL_CALL, CallSelector, CallTool
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import ToolState
 
 from .conftest import Agent
+
+RUN = "0123456789abcdef" * 2
 
 
 def codes(server: McpServer) -> list[str]:
@@ -67,6 +72,30 @@ async def test_a_call_that_is_not_answered_ends_at_its_time_and_the_server_stays
     with pytest.raises(RequestError) as caught:
         await agent.call("mcp:hangs-at-call/read_file")
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.DEADLINE_EXCEEDED, False)
+
+
+@pytest.mark.parametrize("how", ["by its id", "by its time"])
+async def test_a_call_that_is_cancelled_is_cancelled_at_the_server_too(agent: Agent, tmp_path: Path, how: str) -> None:
+    async def told(name: str) -> bool:
+        return (tmp_path / name).exists()
+
+    await agent.start("lingering", timeout_s=10)
+    arguments: dict[str, JsonValue] = {"folder": str(tmp_path)}
+    timeout_s = 0.5 if how == "by its time" else None
+    call = CallTool(id="mcp:lingering/linger", arguments=arguments, run_id=RUN, timeout_s=timeout_s)
+    calling = asyncio.create_task(agent.bus.caller.call(CALL_TOOL, call))
+    await eventually(lambda: told("begun"), bool)
+    if timeout_s is None:
+        others = await agent.bus.caller.call(CANCEL_CALL, CallSelector(run_id=RUN, project="other"))
+        ours = await agent.bus.caller.call(CANCEL_CALL, CallSelector(run_id=RUN))
+        assert (others.ending, ours.ending) == (False, True)
+        assert (await calling).is_error
+    else:
+        with pytest.raises(RequestError) as caught:
+            await calling
+        assert caught.value.code is ErrorCode.DEADLINE_EXCEEDED
+    assert await eventually(lambda: told("cancelled"), bool)
+    assert not (await agent.bus.caller.call(CANCEL_CALL, CallSelector(run_id=RUN))).ending
 
 
 async def test_tools_with_schemas_that_are_none_are_refused_and_the_others_taken(agent: Agent) -> None:
@@ -141,7 +170,7 @@ async def test_an_answer_too_large_for_a_message_is_cut(agent: Agent) -> None:
     await agent.start("hostile", "talks")
     answer = await agent.call("mcp:talks/read_file")
     assert answer.truncated
-    assert answer.content == ({"type": "text", "text": "end"},)
+    assert answer.content[1:] == ({"type": "text", "text": "end"},)
     assert 10_000 < len(answer.text) < 2_000_000
 
 

@@ -85,7 +85,8 @@ FORBIDDEN = {
         "skillbus.evt.skill.installed.x",
         "skillbus.v1.indexer.install_skill",
         "skillbus.v1.indexer.accept_tool",
-        "skillbus.v1.sandbox.run_skill",
+        "skillbus.ctl.run.cancel.x",
+        "skillbus.run.x",
         "$KV.catalogue.default.tool.x",
         "$JS.skillbus.API.CONSUMER.CREATE.KV_mcp-servers",
         "$JS.skillbus.API.STREAM.DELETE.KV_mcp-servers",
@@ -128,7 +129,8 @@ def list_publications() -> Iterator[str]:
     yield from (f"$O.{bucket.name}.{kind}.x" for bucket in OBJECT_BUCKETS for kind in "CM")
     yield from (f"{make_inbox_prefix(user.name)}.x.y" for user in BUS_USERS)
     yield from (make_audit_pattern(user.name).replace("*", "x") for user in BUS_USERS)
-    yield from ("skillbus.run.x", "skillbus.ctl.run.cancel.x", "skillbus.dlq.SKILLBUS_EVT.indexer", "_R_.x.y")
+    yield from ("skillbus.run.x", "skillbus.ctl.run.cancel.x", "skillbus.ctl.call.cancel.x")
+    yield from ("skillbus.dlq.SKILLBUS_EVT.indexer", "_R_.x.y")
     yield from ("$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.USER.INFO", "$JS.FC.OBJ_runs.x.y")
     yield from list_jetstream_requests()
 

@@ -29,6 +29,8 @@ from skillbus.contracts.indexer.tools import (
     ToolState,
     ToolSummary,
 )
+from skillbus.contracts.message import Content
+from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus, SkillRan
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 RAW = RegisterMcpServer(name="raw", url="http://raw/mcp", timeout_s=0.5)
@@ -105,9 +107,17 @@ class Server:
             await asyncio.Event().wait()
         return tuple(self.tools)
 
+    answers: dict[str, ToolAnswer] = field(default_factory=dict)
+    """By the name of the tool; the others say their names."""
+    silent: asyncio.Event | None = None
+    """If there is one, it is set when a call arrives, which is never answered."""
+
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], timeout_s: float) -> ToolAnswer:
         self.calls.append((tool, arguments))
-        return ToolAnswer(text=tool)
+        if self.silent is not None:
+            self.silent.set()
+            await asyncio.Event().wait()
+        return self.answers.get(tool, ToolAnswer(text=tool))
 
 
 class CatalogueInMemory:
@@ -189,6 +199,61 @@ class FeedInMemory:
         return await self.queue.get()
 
 
+@dataclass(slots=True)
+class SandboxInMemory:
+    """Answers every run alike, or waits until it is cancelled."""
+
+    ran: SkillRan | None = None
+    lingers: asyncio.Event | None = None
+    """If there is one, it is set when a run begins, which then waits until it is cancelled."""
+    requests: list[RunSkill] = field(default_factory=list)
+
+    async def run(self, request: RunSkill, within_s: float, cancelled: asyncio.Event) -> SkillRan:
+        self.requests.append(request)
+        if self.ran is None:
+            raise RequestError(ErrorCode.SKILL_NOT_FOUND, f"no skill {request.name}")
+        if self.lingers is not None:
+            self.lingers.set()
+            await cancelled.wait()
+            return self.ran.model_copy(update={"status": RunStatus.CANCELLED, "exit_code": None})
+        return self.ran
+
+
+@dataclass(slots=True)
+class FilesInMemory:
+    """Files of calls by project, call and name; `away` refuses them."""
+
+    kept: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
+    away: bool = False
+
+    async def put(self, project: str, run_id: str, name: str, data: bytes) -> None:
+        if self.away:
+            raise RequestError(ErrorCode.UNAVAILABLE, "the store is away")
+        self.kept[project, run_id, name] = data
+
+    async def read_start(self, content: Content, max_bytes: int) -> bytes:
+        return (content.inline or b"")[:max_bytes]
+
+
+@dataclass(slots=True)
+class LinesInMemory:
+    """Calls that can be cancelled, by id and project."""
+
+    open: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def listen(self, work_id: str, project: str) -> AsyncGenerator[asyncio.Event]:
+        self.open[work_id, project] = asyncio.Event()
+        yield self.open[work_id, project]
+        del self.open[work_id, project]
+
+    async def cancel(self, work_id: str, project: str) -> bool:
+        line = self.open.get((work_id, project))
+        if line is not None:
+            line.set()
+        return line is not None
+
+
 class FileInMemory:
     """The operator's file. `problem` refuses it."""
 
@@ -221,6 +286,9 @@ class World:
     """Kinds of events and their facts, in order."""
     changes: FeedInMemory = field(default_factory=FeedInMemory)
     file: FileInMemory = field(default_factory=FileInMemory)
+    sandbox: SandboxInMemory = field(default_factory=SandboxInMemory)
+    files: FilesInMemory = field(default_factory=FilesInMemory)
+    lines: LinesInMemory = field(default_factory=LinesInMemory)
 
     def ports(self, file: "FileInMemory | None" = None) -> FollowerPorts:
         servers = OperatorServers(file or self.file, self.store, lambda: NOW)

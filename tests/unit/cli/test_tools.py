@@ -96,33 +96,6 @@ def test_all_tools_of_a_source_are_removed_at_once(skillbus: CommandLine, tools:
         assert skillbus("tools", "remove", "--yes", *words, externals=tools.externals()).exit_code == 2
 
 
-def test_a_call_prints_what_the_tool_says(skillbus: CommandLine, tools: FakeTools) -> None:
-    tools.answers["call"] = {"id": "builtin:calculate", "text": "9", "took_ms": 1.5}
-    words = ["tools", "call", "builtin:calculate", "--args", '{"expression": "(1+2)*3"}']
-    result = skillbus(*words, externals=tools.externals())
-    assert (result.exit_code, result.stdout) == (0, "9\n")
-    assert tools.body() == {"arguments": {"expression": "(1+2)*3"}}
-    tools.answers["call"] = {"id": "builtin:calculate", "text": "no such sign", "is_error": True, "took_ms": 1.5}
-    failed = skillbus(*words, externals=tools.externals())
-    assert (failed.exit_code, failed.stdout) == (1, "")
-    assert "no such sign" in failed.stderr
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["skill:greet"],
-        ["builtin:calculate", "--args", "[1]"],
-        ["builtin:calculate", "--args", '{"a": NaN}'],
-        ["builtin:calculate", "--args", '{"a": 1e999}'],
-        ["builtin:calculate", "--args", '{"a": "\\ud800"}'],
-    ],
-)
-def test_a_call_that_cannot_be_is_wrong_usage(skillbus: CommandLine, tools: FakeTools, words: list[str]) -> None:
-    assert skillbus("tools", "call", *words, externals=tools.externals()).exit_code == 2
-    assert not tools.requests
-
-
 def test_an_mcp_server_is_registered_by_its_address(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["mcp-servers"] = server_record("files", quarantined=1)
     words = ["--url", "https://mcp.example.com/mcp", "--header", "Authorization=env:TOKEN", "--timeout", "5"]

@@ -23,9 +23,8 @@ from skillbus.client.errors import (
     parse_error,
 )
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
-from skillbus.contracts.http import RunBegun, RunPrinted, RunReply
+from skillbus.contracts.http import RunBegun, RunPrinted, RunReply, ToolSearchReply
 from skillbus.contracts.indexer.skill_record import Skill
-from skillbus.contracts.retriever.tool_search import ToolsFound
 
 KEY = "a-key-that-nobody-sees"
 FOUND = {"results": [], "took_ms": 1.0}
@@ -111,7 +110,7 @@ def test_a_request_has_the_given_fields_only_and_the_key(server: Server, send: S
     server.replies = [httpx.Response(200, json=FOUND)]
     found = send("search_tools", query="提交代码", limit=3)
     (request,) = server.requests
-    assert isinstance(found, ToolsFound)
+    assert isinstance(found, ToolSearchReply)
     assert (request.method, str(request.url)) == ("POST", "http://server.test/api/tools/search")
     assert server.body == {"query": "提交代码", "limit": 3}
     assert request.headers["Authorization"] == f"Bearer {KEY}"
@@ -188,7 +187,7 @@ def test_a_followed_run_that_fails_or_breaks_off_is_an_error(server: Server, sen
     ]
     with pytest.raises(ApiError, match="overloaded"):
         send("follow_skill", "greet")
-    with pytest.raises(UnexpectedReplyError, match="without the reply"):
+    with pytest.raises(UnexpectedReplyError, match="without a reply"):
         send("follow_skill", "greet")
 
 
@@ -226,7 +225,7 @@ def test_a_reply_of_another_program_is_an_error_of_its_own(server: Server, send:
 def test_an_idempotent_call_is_sent_again_after_its_reply_was_lost(server: Server, send: Send) -> None:
     broken = httpx.ReadError("broken")
     server.replies = [broken, httpx.Response(200, json=FOUND)]
-    assert send("search_tools", query="x") == ToolsFound.model_validate(FOUND)
+    assert send("search_tools", query="x") == ToolSearchReply.model_validate(FOUND)
     server.replies = [broken]
     with pytest.raises(NoReplyError):
         send("run_skill", "greet")
@@ -281,12 +280,12 @@ def test_pauses_double_and_follow_the_server() -> None:
 
 def check_types(client: Skillbus) -> None:
     """Never called: type checkers read it."""
-    assert_type(client.search_tools(query="x"), ToolsFound)
+    assert_type(client.search_tools(query="x"), ToolSearchReply)
     assert_type(client.get_skill(name="x"), Skill)
     with client.follow_skill("x", args={"a": 1}) as events:
         assert_type(events, Iterator[RunBegun | RunPrinted | RunReply])
 
 
 async def check_types_async(client: AsyncSkillbus) -> None:
-    assert_type(await client.search_tools(query="x"), ToolsFound)
+    assert_type(await client.search_tools(query="x"), ToolSearchReply)
     assert_type(await client.get_artifact("0" * 32, "a.txt"), bytes)

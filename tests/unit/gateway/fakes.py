@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,6 +40,7 @@ from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
+from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
@@ -245,7 +246,10 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     caller = ProjectCaller(_OfCurrentWorld("caller"))
     files, patience_s = _OfCurrentWorld("packages"), settings.upload_patience_s
     recorder = ActRecorder(_OfCurrentWorld("audit_log"), "gateway")
-    registry = CollectorRegistry()
+    registry, run_files = CollectorRegistry(), _OfCurrentWorld("run_files")
+
+    def listen(run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
+        return _CURRENT.get().feed.listen(run_id)
 
     def note_use(key_id: str) -> None:
         _CURRENT.get().used_keys.append(key_id)
@@ -260,12 +264,8 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     parts = GatewayParts(
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
-        RemoteSkillRunner(
-            caller,
-            _OfCurrentWorld("run_files"),
-            lambda run_id: _CURRENT.get().feed.listen(run_id),  # noqa: PLW0108 (the world of the run)
-            artifact_bytes=settings.artifact_bytes,
-        ),
+        RemoteSkillRunner(caller, run_files, listen, artifact_bytes=settings.artifact_bytes),
+        RemoteToolCaller(caller, run_files, listen, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=patience_s),
         KnowledgeImporter(caller, patience_s=patience_s),
         KeyRegistry(_OfCurrentWorld("key_store")),

@@ -19,7 +19,7 @@ WITHOUT_METHOD: Final = {
     "create_session": "for browsers; clients send a key",
     "end_session": "for browsers; clients send a key",
 }
-SHARED: Final = {"follow_skill": "run_skill"}
+SHARED: Final = {"follow_skill": "run_skill", "follow_tool": "call_tool"}
 """Operations that use the route of another one."""
 NOT_OFFERED: Final = {
     "create_embeddings": {"encoding_format", "user"},  # vectors are floats; `user` is ignored
@@ -29,6 +29,7 @@ NOT_OFFERED: Final = {
     "review_knowledge": {"Skillbus-Actor"},  # `actor` of the body
     "create_knowledge": {"Skillbus-Actor", "Idempotency-Key"},  # `actor` and `idempotency_key` of the body
     "run_skill": {"stream"},  # follow_skill sends it
+    "call_tool": {"stream"},  # follow_tool sends it
 }
 """Parameters of a route that its method lacks."""
 CONTENT: Final = {"put_tools": {"tools"}, "import_knowledge": {"items"}}
@@ -71,7 +72,7 @@ async def test_every_route_has_a_method_of_its_name() -> None:
         name: route for name, route in documented.items() if name not in WITHOUT_METHOD
     }
     assert {SHARED[name]: routes[name] for name in routes.keys() - documented.keys()} == {
-        "run_skill": routes["run_skill"]
+        name: routes[name] for name in SHARED.values()
     }
 
 

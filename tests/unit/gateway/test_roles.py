@@ -220,6 +220,8 @@ async def test_each_request_of_a_key_is_about_its_project_also_if_it_names_none(
                 world.caller.asked.clear()
                 answer = await client.request(**operation.make_request(project))
                 asked = set(asked_projects(world))
+                if operation.id == "get_call_file":  # it asks no service: the project is in the name of the object
+                    asked = set(re.findall(r"calls/(\w+)/\w+/", answer.json()["detail"]))
                 expected = {MINE} if operation.project_place else set()
                 if asked != expected:
                     wrong.append((str(operation), project, asked, answer.status_code, answer.text))

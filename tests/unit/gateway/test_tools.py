@@ -76,6 +76,7 @@ SERVER = McpServer(
     tools=3,
     registered_at=NOW,
 )
+RUN = "0123456789abcdef" * 2
 IDS = ["mcp:files/read_file", "a//b", "a/../b", "..", "accept", "x/call", "天气 %2F?#&", "search"]
 
 
@@ -106,7 +107,7 @@ async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> No
     for endpoint in (GET_TOOL, ACCEPT_TOOL, SET_TOOL_STATE):
         world.caller.on(endpoint, lambda _: TOOL)
     world.caller.on(REMOVE_TOOLS, lambda _: ToolsRemoved(ids=(tool_id,)))
-    world.caller.on(CALL_TOOL, lambda _: ToolCalled(id=tool_id, text="42", took_ms=1))
+    world.caller.on(CALL_TOOL, lambda _: ToolCalled(id=tool_id, run_id=RUN, duration_ms=1))
     path = f"/api/tools/{quote(tool_id, safe='').replace('.', '%2E')}"
     async with world.client() as client:
         answers = [
@@ -114,7 +115,7 @@ async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> No
             await client.post(f"{path}/accept?project=p", json={"digest": "1" * 64}),
             await client.post(f"{path}/enable?project=p"),
             await client.post(f"{path}/disable?project=p"),
-            await client.post(f"{path}/call?project=p", json={"arguments": {"path": "a"}}),
+            await client.post(f"{path}/call?project=p", json={"arguments": {"path": "a"}, "run_id": RUN}),
             await client.delete(path, params={"project": "p"}),
         ]
     assert [answer.status_code for answer in answers] == [200] * 6
@@ -123,7 +124,7 @@ async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> No
         AcceptTool(project="p", id=tool_id, digest="1" * 64),
         SetToolState(project="p", id=tool_id, enabled=True),
         SetToolState(project="p", id=tool_id, enabled=False),
-        CallTool(project="p", id=tool_id, arguments={"path": "a"}),
+        CallTool(project="p", id=tool_id, arguments={"path": "a"}, run_id=RUN),
         RemoveTools(project="p", ids=(tool_id,)),
     ]
 
@@ -191,15 +192,6 @@ async def test_a_tool_of_an_mcp_server_leaves_quarantine_by_no_removal_of_an_edi
     assert "admin" in refused.json()["detail"]
     assert listed_again.status_code == 403
     assert [of_source.status_code, own.status_code, removed.status_code] == [400, 200, 200]
-
-
-async def test_a_skill_is_not_called_but_run() -> None:
-    world = World()
-    async with world.client() as client:
-        answer = await client.post("/api/tools/skill:calculate/call", json={})
-    assert answer.status_code == 400
-    assert "/api/skills/calculate/run" in answer.json()["detail"]
-    assert not world.caller.asked
 
 
 async def test_an_mcp_server_is_registered_read_refreshed_and_removed() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from structlog.testing import capture_logs
 
 from skillbus.contracts.indexer.tools import ToolType
@@ -115,6 +116,21 @@ async def test_every_kind_of_tool_is_named_at_the_top_and_in_the_metadata() -> N
     hits = (await find(FakeIndex(tools(*kinds)))).results
     assert [hit.tool_type.value for hit in hits] == kinds
     assert [hit.metadata["type"] for hit in hits] == kinds
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "callable_"),
+    [
+        ("mcp", {}, True),
+        ("builtin", {}, True),
+        ("external", {}, False),
+        ("skill", {"actions": ["run"]}, True),
+        ("skill", {"actions": []}, False),
+    ],
+)
+async def test_a_hit_says_whether_it_can_be_called(kind: str, metadata: dict[str, JsonValue], callable_: bool) -> None:
+    (hit,) = (await find(FakeIndex({"p": IndexedTool("x", "x", "", kind, metadata=metadata)}))).results
+    assert hit.callable is callable_
 
 
 async def test_the_rest_of_the_metadata_is_kept() -> None:

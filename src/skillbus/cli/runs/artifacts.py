@@ -21,7 +21,15 @@ _NAME_BYTES_MAX: Final = 200
 _NUMBERED_NAMES: Final = 1000
 
 
-ArtifactT = TypeVar("ArtifactT", RunArtifact, RunFile)
+@dataclass(frozen=True, slots=True)
+class LinkedFile:
+    """File of a call, and the path on the server from which it is fetched."""
+
+    name: str
+    path: str
+
+
+ArtifactT = TypeVar("ArtifactT", RunArtifact, RunFile, LinkedFile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """`skillbus run`."""
 
-from base64 import b64encode
 from pathlib import Path
 from typing import Annotated, Final
 from uuid import uuid4
@@ -8,7 +7,7 @@ from uuid import uuid4
 import typer
 
 from skillbus.cli.errors import LocalFileError
-from skillbus.cli.input_files import decode_text, read_input
+from skillbus.cli.input_files import decode_text, encode_files, read_input
 from skillbus.cli.options import NameArgument, check_skill_name, parse_args
 from skillbus.cli.session import Session, remote_command
 
@@ -57,7 +56,7 @@ async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         "args": None if args is None else parse_args(args),
         "argv": session.trailing_words,
         "stdin": None if stdin is None else _read_stdin(stdin),
-        "files": _read_files(files) if files else None,
+        "files": encode_files(files) if files else None,
         "timeout_s": timeout,
         "run_id": run_id,
     }
@@ -73,17 +72,3 @@ def _read_stdin(file: str) -> str:
         return decode_text(read_input(file), file)
     except LocalFileError as error:
         raise typer.BadParameter(error.detail, param_hint="--stdin") from error
-
-
-def _read_files(paths: list[Path]) -> dict[str, str]:
-    """Read the files of --file, in base64, by base name."""
-    contents: dict[str, str] = {}
-    for path in paths:
-        name = path.resolve().name if path.name in {"", ".."} else path.name
-        if name in contents:
-            raise typer.BadParameter(f"two files are called {name}: rename one of them", param_hint="--file")
-        try:
-            contents[name] = b64encode(path.read_bytes()).decode()
-        except OSError as error:
-            raise LocalFileError.from_os_error(path, error) from error
-    return contents

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from skillbus.cli.client.http_api import RUNS, SKILLS, build_strange_reply, parse_problem, parse_reply
+from skillbus.cli.client.http_api import (
+    RUNS,
+    SKILLS,
+    ReplyT,
+    build_strange_reply,
+    parse_problem,
+    parse_reply,
+)
 from skillbus.cli.errors import RunFailedError, StoppedError
 from skillbus.cli.output import CommandOutput, clean_text
 from skillbus.cli.runs.artifacts import fetch_content, save_artifacts
@@ -42,8 +49,13 @@ async def run_and_show(
     stream: bool,
 ) -> None:
     """Run a skill, save its files in `out`, and show its output. Exits with 1 unless all of it succeeds."""
-    running = _follow_run(session, name, body) if stream else request_run(session.connection, name, body, timeout_s)
-    reply = await _run_until_end(session, asyncio.create_task(running), run_id)
+    path = join_path(SKILLS, name, "run")
+    running = (
+        follow_output(session, RunReply, path, body)
+        if stream
+        else request_run(session.connection, name, body, timeout_s)
+    )
+    reply = await wait_until_end(session, asyncio.create_task(running), run_id)
     fetch = partial(fetch_content, session.connection)
     saved = await save_artifacts(session.output, out, reply.artifacts, fetch)
     if session.output.as_json:
@@ -72,9 +84,9 @@ async def request_run(
     return await connection.request(RunReply, "POST", path, params=connection.scope, json=body, wait_s=wait_s)
 
 
-async def _follow_run(session: Session, name: str, body: dict[str, object]) -> RunReply:
-    """Run a skill, print its output as it arrives, and return the reply at its end."""
-    path, params = join_path(SKILLS, name, "run"), {**session.connection.scope, "stream": "true"}
+async def follow_output(session: Session, kind: type[ReplyT], path: str, body: dict[str, object]) -> ReplyT:
+    """Start a run or a call, print the output of the skill as it arrives, and return the reply at its end."""
+    params = {**session.connection.scope, "stream": "true"}
     async with session.connection.stream("POST", path, params=params, json=body, silence_s=_SILENCE_S) as response:
         event = ""
         async for line in response.aiter_lines():
@@ -86,8 +98,8 @@ async def _follow_run(session: Session, name: str, body: dict[str, object]) -> R
             elif field == "data" and event == "error":
                 raise parse_problem(value.encode(), response)
             elif field == "data" and event == "reply":
-                return parse_reply(RunReply, value, response)
-    raise build_strange_reply(response, "it ended without the reply of the run")
+                return parse_reply(kind, value, response)
+    raise build_strange_reply(response, "it ended without a reply")
 
 
 def _print_part(output: CommandOutput, part: RunPrinted) -> None:
@@ -98,7 +110,7 @@ def _print_part(output: CommandOutput, part: RunPrinted) -> None:
         output.write_text(clean_text(part.text) if output.out.is_terminal else part.text)
 
 
-async def _run_until_end(session: Session, running: asyncio.Task[RunReply], run_id: str) -> RunReply:
+async def wait_until_end(session: Session, running: asyncio.Task[ReplyT], run_id: str) -> ReplyT:
     """Return the reply of a run. Ctrl-C cancels the run; the reply then has its output so far."""
     try:
         return await asyncio.shield(running)

@@ -4,14 +4,12 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.client.http_api import MCP_S, TOOLS
-from skillbus.cli.errors import ToolFailedError
-from skillbus.cli.options import ThresholdOption, parse_args
-from skillbus.cli.output import clean_line, clean_text, format_number
+from skillbus.cli.client.http_api import TOOLS
+from skillbus.cli.options import ThresholdOption
+from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tools.view import format_state, render_hits, render_tool, render_tools
 from skillbus.client.call import join_path
-from skillbus.contracts.agent.tool_calls import ToolCalled
 from skillbus.contracts.indexer.tools import CatalogueTool, ToolsListed, ToolsRemoved, ToolState, ToolType
 from skillbus.contracts.retriever.tool_search import ToolsFound
 
@@ -31,9 +29,7 @@ Limit = Annotated[int, typer.Option(min=1, help="Largest number of tools.")]
 Digest = Annotated[
     str | None, typer.Option("--digest", help="Digest of the content to accept. Without it, the tool is shown first.")
 ]
-Args = Annotated[str, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
 
-_SKILL_PREFIX: Final = "skill:"
 _PAGE_SIZE: Final = 1000
 
 
@@ -85,7 +81,7 @@ async def list_tools(
 @remote_command("skillbus tools show mcp:files/read_file")
 async def show_tool(session: Session, tool: Id) -> None:
     """Show a tool with its findings and pending changes."""
-    found = await _get_tool(session, tool)
+    found = await get_tool(session, tool)
     session.output.show_result(found, lambda: render_tool(found))
 
 
@@ -118,7 +114,7 @@ async def accept_tool(session: Session, tool: Id, digest: Digest = None, yes: Ye
     Without --digest, the tool and its changes are shown and a confirmation is asked for.
     """
     if digest is None:
-        found = await _get_tool(session, tool)
+        found = await get_tool(session, tool)
         digest = found.pending_digest or found.digest
         session.output.print_text(render_tool(found))
         if not yes:
@@ -138,28 +134,8 @@ async def disable_tool(session: Session, tool: Id) -> None:
     await _change_state(session, tool, "disable")
 
 
-@remote_command("""skillbus tools call mcp:files/read_file --args '{"path": "/tmp/a.txt"}'""")
-async def call_tool(session: Session, tool: Id, args: Args = "{}") -> None:
-    """Call an MCP tool or a builtin tool. An external tool cannot be called.
-
-    Exits with 1 if the tool reports an error.
-    """
-    if tool.startswith(_SKILL_PREFIX):
-        name = tool.removeprefix(_SKILL_PREFIX)
-        raise typer.BadParameter(f"a skill is run with `skillbus run {name}`", param_hint="ID")
-    path, params, body = join_path(TOOLS, tool, "call"), session.connection.scope, {"arguments": parse_args(args)}
-    called = await session.connection.request(ToolCalled, "POST", path, params=params, json=body, wait_s=MCP_S)
-    if session.output.as_json:
-        session.output.show_result(called, str)
-    if called.is_error:
-        session.fail(ToolFailedError(called.text))
-    if not session.output.as_json:
-        session.output.write_text(f"{clean_text(called.text) if session.output.out.is_terminal else called.text}\n")
-        cut = ", cut at its size limit" if called.truncated else ""
-        session.output.print_note(f"{called.id} in {called.took_ms:.0f} ms{cut}")
-
-
-async def _get_tool(session: Session, tool: str) -> CatalogueTool:
+async def get_tool(session: Session, tool: str) -> CatalogueTool:
+    """Return a tool of the catalogue."""
     params = session.connection.scope
     return await session.connection.request(CatalogueTool, "GET", join_path(TOOLS, tool), params=params)
 

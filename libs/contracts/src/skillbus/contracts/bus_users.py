@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from skillbus.contracts.agent.mcp_servers import REFRESH_MCP_SERVER, REGISTER_MCP_SERVER, REMOVE_MCP_SERVER
-from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, LIST_BUILTINS
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CANCEL_CALL_SIGNALS, LIST_BUILTINS
 from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import (
@@ -62,7 +62,8 @@ from skillbus.contracts.resources import (
     Stream,
 )
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
-from skillbus.contracts.sandbox.run_history import CANCEL_SIGNALS, RUN_PRINTED
+from skillbus.contracts.sandbox.run_history import CANCEL_RUN, CANCEL_SIGNALS, RUN_PRINTED
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL
 
 AnyEndpoint = Endpoint[Message, Message]
 AnyEvent = Event[Message]
@@ -159,8 +160,11 @@ BUS_USERS: Final = (
     BusUser(
         "agent",
         Zone.AGENT,
-        calls=(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS),
+        calls=(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, CANCEL_RUN),
+        reads_objects=(RUN_FILES,),
+        writes_objects=(RUN_FILES,),
         keeps_keys=(MCP_SERVERS,),
+        signals=(CANCEL_CALL_SIGNALS,),
     ),
     BusUser(
         "client",

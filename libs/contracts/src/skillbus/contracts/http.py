@@ -1,5 +1,6 @@
 """Replies of the REST API, where they differ from what crosses the bus. The gateway writes them, clients read them."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
@@ -12,6 +13,7 @@ from skillbus.contracts.indexer.skills import IndexerStatus
 from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolPut, ToolPutOutcome
 from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePutOutcome
 from skillbus.contracts.message import Blob, Message, Project, ProjectMessage
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
 from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunResult
 
@@ -39,6 +41,42 @@ class UploadedSkill(Skill):
     """Skill after an upload or a rollback."""
 
     outcome: Literal["installed", "updated", "unchanged"]
+
+
+class ToolReference(Message):
+    """Tool that a model knows by another name."""
+
+    id: str
+    action: str | None = None
+    """Action of a skill. Absent for its default action and for other tools."""
+
+
+class ToolFormat(StrEnum):
+    """Format of function schemas for a model."""
+
+    OPENAI = "openai"
+    """`tools` of chat completions."""
+    ANTHROPIC = "anthropic"
+    """`tools` of Anthropic's messages."""
+    MCP = "mcp"
+    """Tools as an MCP server lists them."""
+
+
+class ToolSearchBody(SearchTools):
+    """Search for tools over HTTP."""
+
+    format: ToolFormat | None = None
+    """Format of `tools` in the reply. Absent means that the reply has none."""
+
+
+class ToolSearchReply(ToolsFound):
+    """Reply to a search for tools over HTTP."""
+
+    tools: tuple[JsonValue, ...] = ()
+    """Schemas of the callable results in the `format` of the request, to be passed to a model. A skill has one for each
+    action. Empty without a `format`."""
+    names: dict[str, ToolReference] = Field(default_factory=dict)
+    """Tool of each name in `tools`: call it with this `id` and `action`."""
 
 
 class RunArtifact(Message):

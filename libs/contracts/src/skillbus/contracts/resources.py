@@ -107,8 +107,8 @@ PACKAGES: Final = ObjectBucket("packages")
 """Packages of installed skills, named by `make_package_name`, and incoming packages, as `incoming/<uuid>.zip`."""
 INCOMING_PREFIX: Final = "incoming/"
 RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
-"""Files of runs: large inputs under the caller's names, output as `<run id>/stdout`, artifacts as
-`<run id>/out/<name>`."""
+"""Files of runs and calls: large inputs under the caller's names, output as `<run id>/stdout`, artifacts as
+`<run id>/out/<name>`, files of MCP tools as `calls/<project>/<run id>/<name>`."""
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of skills, as `<project>.skill.<name>`, and of other tools, as `<project>.tool.<hash of the id>`."""

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from typing import Final
+from uuid import uuid4
 
 import structlog
 
@@ -29,6 +30,8 @@ from skillbus.contracts.agent.tool_calls import (
     AuditCallable,
     BuiltinsListed,
     CallableAudited,
+    CallCancelled,
+    CallSelector,
     CallTool,
     ToolCalled,
 )
@@ -40,7 +43,7 @@ _TO_REPLY_S: Final = 1.0
 _ANSWERS: Final = 2
 """A first listing takes at most this many `timeout_s` of the server: one for the session, one for the list."""
 _SPARE_S: Final = 15.0
-"""Time for the catalogue to accept the tools, or for the process of a failed server to end."""
+"""Time for the catalogue to accept the tools, for the process of a failed server to end, or for a run to begin."""
 
 log = structlog.get_logger(__name__)
 
@@ -86,20 +89,24 @@ class AgentHandlers:
         return BuiltinsListed(tools=self.builtins.describe())
 
     async def call_tool(self, request: CallTool) -> ToolCalled:
-        started = time.perf_counter()
-        within_s = _left_s(CALL_TOOL.timeout_s)
-        answer = await self.caller.call(request.project, request.id, request.arguments, within_s)
-        took_ms = (time.perf_counter() - started) * 1000
-        log.info("tool_called", tool=request.id, is_error=answer.is_error, took_ms=round(took_ms, 1))
+        started, run_id = time.perf_counter(), request.run_id or uuid4().hex
+        within_s = _left_s(max(CALL_TOOL.timeout_s, (request.timeout_s or 0) + _SPARE_S))
+        answer = await self.caller.call(request, run_id, within_s)
+        duration_ms = (time.perf_counter() - started) * 1000
+        log.info("tool_called", tool=request.id, is_error=answer.is_error, duration_ms=round(duration_ms, 1))
         return ToolCalled(
             id=request.id,
+            run_id=run_id,
             is_error=answer.is_error,
-            text=answer.text,
-            content=answer.content,
+            content=answer.parts,
             structured=answer.structured,
             truncated=answer.truncated,
-            took_ms=took_ms,
+            duration_ms=duration_ms,
         )
+
+    async def cancel_call(self, request: CallSelector) -> CallCancelled:
+        ending = await self.caller.lines.cancel(request.run_id, request.project)
+        return CallCancelled(run_id=request.run_id, ending=ending)
 
     async def audit_callable(self, request: AuditCallable) -> CallableAudited:
         return await self.auditor.audit_project(request.project, _left_s(AUDIT_CALLABLE.timeout_s), fix=request.fix)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from skillbus.agent.adapters.bus_calls import BusCallFiles, BusSkillRuns
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
@@ -30,6 +31,8 @@ from skillbus.agent.settings import AgentSettings
 from skillbus.common.background import run_in_background
 from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.events import CancelLines
+from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts import agent as contract
@@ -40,7 +43,14 @@ from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
     REMOVE_MCP_SERVER,
 )
-from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, LIST_BUILTINS
+from skillbus.contracts.agent.tool_calls import (
+    AUDIT_CALLABLE,
+    CALL_TOOL,
+    CANCEL_CALL,
+    CANCEL_CALL_SIGNALS,
+    LIST_BUILTINS,
+)
+from skillbus.contracts.resources import RUN_FILES
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 
 
@@ -67,7 +77,9 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(run_in_background(publisher))
         await stack.enter_async_context(servers.follow_all(await stack.enter_async_context(open_server_changes(bus))))
-        caller = ToolCaller(catalogue, servers, builtins)
+        files = BusCallFiles(await open_object_store(bus, RUN_FILES))
+        lines = CancelLines(bus.client, CANCEL_CALL_SIGNALS)
+        caller = ToolCaller(catalogue, servers, builtins, BusSkillRuns(bus.caller), files, lines)
         auditor = CallableAuditor(catalogue, servers, builtins, publisher)
         handlers = AgentHandlers(servers, operator_servers, builtins, caller, auditor)
         routes = [
@@ -78,6 +90,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
             route(REMOVE_MCP_SERVER, handlers.remove_mcp_server),
             route(LIST_BUILTINS, handlers.list_builtins),
             route(CALL_TOOL, handlers.call_tool),
+            route(CANCEL_CALL, handlers.cancel_call),
             route(AUDIT_CALLABLE, handlers.audit_callable),
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))

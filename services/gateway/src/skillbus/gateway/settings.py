@@ -40,7 +40,7 @@ class GatewaySettings(BaseSettings):
     package_bytes: int = Field(default=20 * _MIB, ge=1)
     """Largest skill package."""
     run_body_bytes: int = Field(default=32 * _MIB, ge=1)
-    """Largest body of a run, including its files in base64."""
+    """Largest body of a run or a call, including its files in base64."""
     embeddings_body_bytes: int = Field(default=16 * _MIB, ge=1)
     """Largest body of a request for embeddings, which may have 2048 texts."""
     tools_body_bytes: int = Field(default=64 * _MIB, ge=1)

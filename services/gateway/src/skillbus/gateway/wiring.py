@@ -46,6 +46,7 @@ from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
+from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
@@ -174,6 +175,7 @@ async def _build_app(
         caller,
         installer,
         runner,
+        RemoteToolCaller(caller, run_files, open_feed, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=settings.upload_patience_s),
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
         keys,

@@ -3,9 +3,10 @@
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx
+from pydantic import BaseModel
 
 from skillbus.client.call import SentParts, build_error, build_unexpected, parse_reply
 from skillbus.client.operation import LineParser, ReplyParser, custom_operation, json_operation, stream_operation
@@ -17,9 +18,10 @@ from skillbus.contracts.sandbox.skill_runs import SandboxLimits
 
 RunPart = RunBegun | RunPrinted | RunReply
 """Part of a followed run."""
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
 _RUN: Final = "/api/runs/{run_id}"
 _RUN_SKILL: Final = "/api/skills/{name}/run"
-_SILENCE_S: Final = 60.0
+SILENCE_S: Final = 60.0
 """Longest pause of a followed run: the server sends a sign of life every 15 s."""
 _RUN_S: Final = 90.0
 """Time to wait for a run without `timeout_s`: longer than the sandbox's own limit, which gives a proper reply."""
@@ -54,19 +56,21 @@ def _prepare_artifact(run_id: str, name: str, *, project: str | None = None) -> 
     return PreparedRequest({"run_id": run_id, "name": name, "project": project})
 
 
-def _read_bytes(response: httpx.Response) -> bytes:
+def read_bytes(response: httpx.Response) -> bytes:
+    """Return the body of a reply."""
     return response.content
 
 
-class RunEventParser(LineParser[RunPart]):
-    """Parser of the Server-Sent Events of a followed run."""
+class EventParser(LineParser[RunBegun | RunPrinted | ReplyT]):
+    """Parser of the Server-Sent Events of a followed run or call, which end with a `reply`."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, reply: type[ReplyT], response: httpx.Response) -> None:
+        self._reply = reply
         self._response = response
         self._event = ""
         self._is_complete = False
 
-    def feed_line(self, line: str) -> RunPart | None:
+    def feed_line(self, line: str) -> RunBegun | RunPrinted | ReplyT | None:
         """Return the event that a line completes, or None. Raises ApiError if the run has no reply."""
         name, _, value = line.partition(": ")
         if name == "event":
@@ -80,7 +84,7 @@ class RunEventParser(LineParser[RunPart]):
                 return parse_reply(RunPrinted, value, self._response)
             case "reply":
                 self._is_complete = True
-                return parse_reply(RunReply, value, self._response)
+                return parse_reply(self._reply, value, self._response)
             case "error":
                 raise build_error(value.encode(), self._response)
         return None
@@ -88,7 +92,18 @@ class RunEventParser(LineParser[RunPart]):
     def finish(self) -> None:
         """Raise UnexpectedReplyError if the stream had no reply."""
         if not self._is_complete:
-            raise build_unexpected(self._response, "it ended without the reply of the run")
+            raise build_unexpected(self._response, "it ended without a reply")
+
+
+class RunEventParser(EventParser[RunReply]):
+    """Parser of the events of a followed run."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(RunReply, response)
+
+    def feed_line(self, line: str) -> RunPart | None:
+        """Return the event that a line completes, or None. Raises ApiError if the run has no reply."""
+        return super().feed_line(line)
 
 
 class RunOperations:
@@ -99,7 +114,7 @@ class RunOperations:
     )
     """Run an action of a skill in the sandbox. A failed run is a normal reply: see `status`."""
     follow_skill = stream_operation(
-        HttpRoute("POST", _RUN_SKILL, in_query=("project",), fixed_query={"stream": "true"}, timeout_s=_SILENCE_S),
+        HttpRoute("POST", _RUN_SKILL, in_query=("project",), fixed_query={"stream": "true"}, timeout_s=SILENCE_S),
         _prepare_run,
         RunEventParser,
     )
@@ -113,7 +128,7 @@ class RunOperations:
     """Return the record of a run: its state, limits, usage and artifacts."""
     cancel_run = json_operation("DELETE", _RUN, RunSelector, RunCancelled, is_idempotent=True)
     """Cancel a run. Its caller gets the output so far, and its record stays."""
-    get_artifact = custom_operation(HttpRoute("GET", f"{_RUN}/artifacts/{{name}}"), _prepare_artifact, _read_bytes)
+    get_artifact = custom_operation(HttpRoute("GET", f"{_RUN}/artifacts/{{name}}"), _prepare_artifact, read_bytes)
     """Return the bytes of a file that a run left, for one day."""
     get_limits = json_operation("GET", "/api/limits", Empty, SandboxLimits)
     """Return the limits, the isolation level and the current load of the sandbox."""

@@ -1,10 +1,11 @@
-"""Events on JetStream: publishing them, and consuming them with retries and dead letters. Feeds, which are not stored.
+"""Events on JetStream: publishing them, and consuming them with retries and dead letters. Feeds, and cancellation.
 
 Consumers are durable pull consumers on FastStream. FastStream's defaults lose a message (an exception ends it after one
 delivery) or repeat it at once (a NAK has no delay). Here a failed message is delivered again after the delays of
 `DELAYS_S`, then stored as a dead letter, and only then ended (ADR 0003).
 
-Feeds are messages on plain subjects for current subscribers.
+Feeds are messages on plain subjects for current subscribers. So are the signals that cancel work, on whichever replica
+does it: that one subscribes to a subject for each piece of work. If nobody subscribes, the server says so at once.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -25,7 +26,7 @@ from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.subscriber.usecases.stream_pull_subscriber import PullStreamSubscriber
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import ConnectionClosedError
+from nats.errors import ConnectionClosedError, NoRespondersError
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy as ConsumerAckPolicy
@@ -53,6 +54,8 @@ SUBJECT_HEADER: Final = "Skillbus-Subject"
 ERROR_HEADER: Final = "Skillbus-Error"
 """Header of a dead letter: the error of the last delivery."""
 
+_CANCEL_S: Final = 2.0
+_YES, _NO = b"+", b"-"
 _FETCH_TIMEOUT_S: Final = 1.0
 _DEAD_LETTER_TIMEOUT_S: Final = 5.0
 _ERROR_CHARACTERS: Final = 500
@@ -326,3 +329,45 @@ async def subscribe_to_feed(client: Client, feed: Feed[BodyT], identity: str) ->
     finally:
         if not client.is_closed:
             await subscription.unsubscribe()
+
+
+class CancelLines:
+    """Lines to pieces of work of one kind. `signals` is the pattern of their subjects; its `*` stands for the id."""
+
+    def __init__(self, client: Client, signals: str) -> None:
+        self._client = client
+        self._signals = signals
+
+    async def cancel(self, work_id: str, project: str) -> bool:
+        """Cancel the work of a project; return False if no replica does it. Raises RequestError."""
+        try:
+            answer = await self._client.request(self._make_subject(work_id), project.encode(), timeout=_CANCEL_S)
+        except NoRespondersError:
+            return False
+        except NatsError as error:
+            raise RequestError(ErrorCode.UNAVAILABLE, f"{work_id} cannot be reached: {error!r}") from error
+        return answer.data == _YES
+
+    @asynccontextmanager
+    async def listen(self, work_id: str, project: str) -> AsyncGenerator[asyncio.Event]:
+        """Yield an event that is set when the work is cancelled. Raises RequestError if the bus is away."""
+        cancelled = asyncio.Event()
+
+        async def on_cancel(message: Msg) -> None:
+            ours = message.data.decode(errors="replace") == project
+            if ours:
+                cancelled.set()
+            await message.respond(_YES if ours else _NO)
+
+        try:
+            subscription = await self._client.subscribe(self._make_subject(work_id), cb=on_cancel)
+        except NatsError as error:
+            raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is unavailable: {error}") from error
+        try:
+            yield cancelled
+        finally:
+            with suppress(NatsError):  # a connection that closes takes its subscriptions along
+                await subscription.unsubscribe()
+
+    def _make_subject(self, work_id: str) -> str:
+        return self._signals.replace("*", work_id)

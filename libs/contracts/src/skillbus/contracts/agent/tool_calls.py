@@ -9,7 +9,9 @@ from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tools import AuditDifference, ToolDescription, ToolId
-from skillbus.contracts.message import Empty, Message, ProjectMessage
+from skillbus.contracts.message import Content, Empty, Message, ProjectMessage
+from skillbus.contracts.sandbox import skill_runs
+from skillbus.contracts.sandbox.skill_runs import RunId
 
 
 class BuiltinsListed(Message):
@@ -19,27 +21,62 @@ class BuiltinsListed(Message):
 
 
 class CallTool(ProjectMessage):
-    """Call of an MCP tool or a builtin tool. Skills are run by the sandbox instead."""
+    """Call of a tool of any type, by the prefix of its id: `builtin:`, `mcp:` or `skill:`."""
 
     id: ToolId
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    """Arguments by name, validated against the tool's `parameters`."""
+    """Arguments by name, validated against the tool's `parameters`, or against the schema of the skill's action."""
+    action: str | None = None
+    """Action of a skill. Absent means its default action. Other tools have none."""
+    files: dict[str, Content] = Field(default_factory=dict, max_length=64)
+    """Input files of a skill by name. Objects are in the bucket `runs`. Other tools take none."""
+    timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    """Longest time that the tool may take, in seconds. Absent means the tool's own limit, which cannot be exceeded."""
+    run_id: RunId | None = None
+    """Id of the call, for cancelling it; of a skill also the id of its run. Absent means that the agent chooses one."""
+    stream: bool = False
+    """True also publishes the output of a skill on `skillbus.feed.run.printed.<run id>` while it runs. Subscribe before
+    the request."""
 
 
 class ToolCalled(Message):
-    """Reply of a tool."""
+    """Result of a call, the same for tools of every type."""
 
     id: str
+    run_id: str
+    """Id of the call; of a skill also the id of its run."""
     is_error: bool = False
-    """True if the tool reports a failure. `text` holds the reason."""
-    text: str = ""
-    """Text parts of the reply, joined."""
+    """True if the tool reports a failure. The text in `content` holds the reason."""
     content: tuple[JsonValue, ...] = ()
-    """All parts of the reply in MCP's format. Large parts are left out, and `truncated` is true then."""
+    """Parts of the result in MCP's format: `text`, `resource` with text, and `resource_link` for every file, image and
+    sound. The `uri` of a link is `skillbus://runs/<run id>/<name>` or `skillbus://calls/<run id>/<name>`: the object
+    `<run id>/out/<name>`, or `calls/<project>/<run id>/<name>`, of the bucket `runs`, for one day. Over HTTP it is the
+    path of the file."""
     structured: JsonValue = None
+    """Result as JSON, if the tool gives one."""
     truncated: bool = False
     """True if a part was cut or left out."""
-    took_ms: float
+    duration_ms: float
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined by newlines."""
+        parts = (part for part in self.content if isinstance(part, dict) and part.get("type") == "text")
+        return "\n".join(str(part.get("text", "")) for part in parts)
+
+
+class CallSelector(ProjectMessage):
+    """Id of the wanted call."""
+
+    run_id: RunId
+
+
+class CallCancelled(Message):
+    """Result of a cancellation."""
+
+    run_id: RunId
+    ending: bool
+    """True if the call is being ended; its caller gets an error result. False if no such call is under way."""
 
 
 class AuditCallable(ProjectMessage):
@@ -73,18 +110,23 @@ CALL_TOOL: Final = Endpoint(
     name="call_tool",
     request=CallTool,
     reply=ToolCalled,
-    summary="Call an MCP tool or a builtin tool.",
-    raises=(
-        ErrorCode.NOT_FOUND,
-        ErrorCode.FORBIDDEN,
-        ErrorCode.NOT_CALLABLE,
-        ErrorCode.INVALID_ARGUMENTS,
-        ErrorCode.PAYLOAD_TOO_LARGE,
-        ErrorCode.VECTOR_STORE_UNAVAILABLE,
+    summary="Call a tool of any type: a builtin tool, a tool of an MCP server, or an action of a skill.",
+    raises=tuple(
+        dict.fromkeys((*skill_runs.RUN_SKILL.raises, ErrorCode.NOT_CALLABLE, ErrorCode.VECTOR_STORE_UNAVAILABLE))
     ),
     idempotent=False,
-    timeout_s=60.0,
+    timeout_s=skill_runs.RUN_SKILL.timeout_s,
     example={"id": "builtin:calculate", "arguments": {"expression": "(1 + 2) * 3"}},
+)
+CANCEL_CALL_SIGNALS: Final = "skillbus.ctl.call.cancel.*"
+"""Subjects on which replicas of the agent tell each other to end a call; the last token is the call's `run_id`."""
+CANCEL_CALL: Final = Endpoint(
+    service=SERVICE,
+    name="cancel_call",
+    request=CallSelector,
+    reply=CallCancelled,
+    summary="Cancel a call that was made with a `run_id`, on whichever replica it is under way.",
+    example={"run_id": "0" * 32},
 )
 AUDIT_CALLABLE: Final = Endpoint(
     service=SERVICE,

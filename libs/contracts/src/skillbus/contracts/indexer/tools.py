@@ -17,11 +17,11 @@ class ToolType(StrEnum):
     """Type of a tool. It decides how the tool is called."""
 
     MCP = "mcp"
-    """Called with `call_tool`: its MCP server answers."""
+    """Its MCP server answers `call_tool`."""
     BUILTIN = "builtin"
-    """Called with `call_tool`: the agent answers."""
+    """The agent answers `call_tool`."""
     SKILL = "skill"
-    """Run with `run_skill`."""
+    """The sandbox runs it for `call_tool`, or for `run_skill`."""
     EXTERNAL = "external"
     """Described by others. skillbus finds it and cannot call it."""
 

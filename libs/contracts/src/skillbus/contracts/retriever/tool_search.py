@@ -68,6 +68,8 @@ class ToolHit(Message):
     cosine: float | None
     """Cosine of query and tool. Absent if only words were compared."""
     tool_type: ToolType
+    callable: bool = True
+    """True if `call_tool` can call it. False for external tools, and for skills that are instructions only."""
     source: str | None = None
     """Origin of the description. Absent if the index does not hold it."""
     tags: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
-"""Interfaces of the agent to the outside: sessions with servers, the catalogue, and events."""
+"""Interfaces of the agent to the outside: sessions with servers, the catalogue, the sandbox, files, and events."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.indexer.tools import CatalogueTool, ToolDescription, ToolPut, ToolSummary
+from skillbus.contracts.message import Content
+from skillbus.contracts.sandbox.skill_runs import RunSkill, SkillRan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,10 @@ class ToolSession(Protocol):
         """Return all tools as the server sent them: the whole list or none. Raises ServerFailedError."""
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], timeout_s: float) -> ToolAnswer:
-        """Call a tool. Raises ServerFailedError, CallTimedOutError."""
+        """Call a tool, and return its answer of any size. A call that is cancelled or too slow is cancelled there too.
+
+        Raises ServerFailedError, CallTimedOutError.
+        """
 
 
 Registration: TypeAlias = RegisterMcpServer | FileServerRecord
@@ -75,3 +81,30 @@ class ServerChangeFeed(Protocol):
 
         None means that every server should be looked at: after `within_s`, and when changes may have been missed.
         """
+
+
+class SkillRuns(Protocol):
+    """The sandbox."""
+
+    async def run(self, request: RunSkill, within_s: float, cancelled: asyncio.Event) -> SkillRan:
+        """Run a skill. When `cancelled` is set, end the run and return its output so far. Raises RequestError."""
+
+
+class CallFiles(Protocol):
+    """Files of calls, kept for one day. Every method raises RequestError if the store is away."""
+
+    async def put(self, project: str, run_id: str, name: str, data: bytes) -> None:
+        """Store a file of a call."""
+
+    async def read_start(self, content: Content, max_bytes: int) -> bytes:
+        """Return at most the first `max_bytes` of a content."""
+
+
+class CallLines(Protocol):
+    """Lines by which calls are cancelled on the replica that makes them. Methods raise RequestError."""
+
+    def listen(self, work_id: str, project: str, /) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Yield an event that is set when the call is cancelled."""
+
+    async def cancel(self, work_id: str, project: str, /) -> bool:
+        """Cancel a call of a project; return False if no replica makes it."""

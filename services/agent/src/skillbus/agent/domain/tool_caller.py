@@ -1,10 +1,12 @@
-"""Calls tools by their ids, if the catalogue allows it."""
+"""Calls tools of every type by their ids, if the catalogue allows it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from pydantic import JsonValue
+import structlog
+from pydantic import JsonValue, ValidationError
 
 from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTools
 from skillbus.agent.domain.errors import (
@@ -15,26 +17,41 @@ from skillbus.agent.domain.errors import (
     ToolNotCallableError,
     ToolUnknownError,
 )
-from skillbus.agent.domain.ports import AgentCatalogue
+from skillbus.agent.domain.ports import AgentCatalogue, CallFiles, CallLines, SkillRuns
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
-from skillbus.agent.domain.tool_answer import ToolAnswer
+from skillbus.agent.domain.tool_answer import (
+    TEXT_BYTES,
+    AnswerFile,
+    ToolAnswer,
+    bound_answer,
+    make_skill_answer,
+    split_files,
+)
 from skillbus.common import json_schema
+from skillbus.contracts.agent.tool_calls import CallTool
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, CatalogueTool, ToolState
+from skillbus.contracts.sandbox.skill_runs import RunSkill
 
 _SKILL_PREFIX: Final = "skill:"
 
+log = structlog.get_logger(__name__)
 
+
+@dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """Calls MCP tools and builtin tools as the catalogue has accepted them."""
+    """Calls builtin tools in process, tools of MCP servers over their sessions, and skills in the sandbox."""
 
-    def __init__(self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinTools) -> None:
-        self._catalogue = catalogue
-        self._servers = servers
-        self._builtins = builtins
+    catalogue: AgentCatalogue
+    servers: ServerRegistry
+    builtins: BuiltinTools
+    skills: SkillRuns
+    files: CallFiles
+    lines: CallLines
 
-    async def call(self, project: str, tool_id: str, arguments: Mapping[str, JsonValue], within_s: float) -> ToolAnswer:
-        """Call a tool.
+    async def call(self, request: CallTool, run_id: str, within_s: float) -> ToolAnswer:
+        """Call a tool. A call with a `run_id` of its caller can be cancelled; then the answer is an error of the tool.
 
         Raises:
             ToolUnknownError, ServerUnknownError: There is no such tool or server.
@@ -42,27 +59,83 @@ class ToolCaller:
             ToolExternalError: The tool belongs to another system.
             ArgumentsInvalidError, SchemaUnusableError: The arguments do not fit, or cannot be checked.
             ServerFailedError, CallTimedOutError: The server failed, or was too slow.
-            RequestError: The catalogue, or a service that a builtin tool needs, failed.
+            RequestError: The catalogue, the sandbox, or a service that a builtin tool needs, failed or refused.
         """
-        if tool_id.startswith(ID_PREFIX):
-            return await self._call_builtin(project, tool_id.removeprefix(ID_PREFIX), arguments, within_s)
-        server, slash, name = tool_id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
-        if not tool_id.startswith(MCP_SOURCE_PREFIX) or not slash:
-            raise await self._explain_refusal(project, tool_id)
-        known = await self._catalogue.get_tool(project, tool_id)
+        if request.run_id is None:
+            return await self._call(request, run_id, within_s, asyncio.Event())
+        async with self.lines.listen(run_id, request.project) as cancelled:
+            return await self._call(request, run_id, within_s, cancelled)
+
+    async def _call(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
+        if request.id.startswith(_SKILL_PREFIX):
+            return await self._run_skill(request, run_id, within_s, cancelled)
+        if request.action is not None or request.files:
+            raise ArgumentsInvalidError("only skills take an action and files", "$.action")
+        within_s = min(within_s, request.timeout_s or within_s)
+        if request.id.startswith(ID_PREFIX):
+            return await _race(self._call_builtin(request, within_s), cancelled)
+        if request.id.startswith(MCP_SOURCE_PREFIX) and "/" in request.id:
+            return await _race(self._call_server(request, run_id, within_s), cancelled)
+        raise await self._explain_refusal(request.project, request.id)
+
+    async def _run_skill(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
+        try:
+            run = RunSkill(
+                project=request.project,
+                name=request.id.removeprefix(_SKILL_PREFIX),
+                action=request.action,
+                args=request.arguments,
+                files=request.files,
+                timeout_s=request.timeout_s,
+                run_id=run_id,
+                stream=request.stream,
+            )
+        except ValidationError as error:  # all else was validated with the request
+            raise ToolUnknownError(f"{request.id[:100]!r} is not the id of a skill") from error
+        ran = await self.skills.run(run, within_s, cancelled)
+        stdout = await self.files.read_start(ran.stdout, TEXT_BYTES)
+        stderr = await self.files.read_start(ran.stderr, TEXT_BYTES)
+        return make_skill_answer(ran, stdout, stderr)
+
+    async def _call_server(self, request: CallTool, run_id: str, within_s: float) -> ToolAnswer:
+        server, _, name = request.id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
+        known = await self.catalogue.get_tool(request.project, request.id)
         if known is None:
-            raise ToolUnknownError(f"the catalogue has no tool {tool_id[:100]}: list the tools of {server[:64]}")
+            raise ToolUnknownError(f"the catalogue has no tool {request.id[:100]}: list the tools of {server[:64]}")
         _check_state(known)
-        await asyncio.to_thread(_check_arguments, known.tool.parameters or {}, arguments)
-        follower = await self._servers.find_follower(ServerKey(project, server))
+        await asyncio.to_thread(_check_arguments, known.tool.parameters or {}, request.arguments)
+        follower = await self.servers.find_follower(ServerKey(request.project, server))
         session = await follower.get_session(within_s)
-        return await session.call(name, arguments, min(within_s, follower.server.registration.timeout_s))
+        answer = await session.call(name, request.arguments, min(within_s, follower.server.registration.timeout_s))
+        return await self._store_files(answer, request.project, run_id)
+
+    async def _store_files(self, answer: ToolAnswer, project: str, run_id: str) -> ToolAnswer:
+        """Return the answer with links in the place of its files, and bounded."""
+        parts, left_out = await asyncio.to_thread(split_files, answer.parts)
+        content = list[JsonValue]()
+        for part in parts:
+            if not isinstance(part, AnswerFile):
+                content.append(part)
+                continue
+            try:
+                await self.files.put(project, run_id, part.name, part.data)
+            except RequestError as error:
+                # The call was done, and its other parts may say what it did.
+                log.warning("call_file_not_stored", run_id=run_id, name=part.name, code=error.code)
+                left_out = True
+            else:
+                content.append(part.make_link(run_id))
+        bounded = bound_answer(content, answer.structured, is_error=answer.is_error)
+        return ToolAnswer(
+            content=bounded.content,
+            structured=bounded.structured,
+            is_error=answer.is_error,
+            truncated=bounded.truncated or left_out,
+        )
 
     async def _explain_refusal(self, project: str, tool_id: str) -> ToolUnknownError | ToolExternalError:
-        """Return the error for a tool that is neither of an MCP server nor builtin."""
-        if tool_id.startswith(_SKILL_PREFIX):
-            return ToolUnknownError(f"{tool_id[:100]} is a skill: run it with run_skill of the sandbox")
-        known = await self._catalogue.get_tool(project, tool_id)
+        """Return the error for a tool that skillbus does not provide."""
+        known = await self.catalogue.get_tool(project, tool_id)
         if known is None:
             return ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
         provider = known.tool.provider or known.tool.source
@@ -71,19 +144,31 @@ class ToolCaller:
         )
         return ToolExternalError(message, provided_by=provider)
 
-    async def _call_builtin(
-        self, project: str, name: str, arguments: Mapping[str, JsonValue], within_s: float
-    ) -> ToolAnswer:
-        tool = self._builtins.get_tool(name)
-        known = await self._catalogue.get_tool(project, tool.description.id)
+    async def _call_builtin(self, request: CallTool, within_s: float) -> ToolAnswer:
+        name = request.id.removeprefix(ID_PREFIX)
+        tool = self.builtins.get_tool(name)
+        known = await self.catalogue.get_tool(request.project, tool.description.id)
         if known is not None:
             _check_state(known)
-        await asyncio.to_thread(_check_arguments, tool.description.parameters or {}, arguments)
         try:
             async with asyncio.timeout(within_s):
-                return await tool.call(project, arguments)
+                return await tool.call(request.project, request.arguments)
         except TimeoutError:
             raise CallTimedOutError(f"the builtin tool {name} did not finish within {within_s:.1f} s") from None
+
+
+async def _race(work: Coroutine[object, object, ToolAnswer], cancelled: asyncio.Event) -> ToolAnswer:
+    """Return the result of the work, or an answer that says that it was cancelled."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(cancelled.wait())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        return ToolAnswer(text="the call was cancelled; it may or may not have been done", is_error=True)
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait({working, leaving})
 
 
 def _check_arguments(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> None:

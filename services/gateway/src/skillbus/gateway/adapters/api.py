@@ -104,7 +104,8 @@ def make_body_limits(settings: GatewaySettings) -> LimitOf:
     def limit_of(method: str, path: str) -> int:
         if method == "POST" and path in {"/api/skills", "/api/skills/check"}:
             return settings.package_bytes + _FORM_BYTES
-        if method == "POST" and path.startswith("/api/skills/") and path.endswith("/run"):
+        runs = (("/api/skills/", "/run"), ("/api/tools/", "/call"))
+        if method == "POST" and any(path.startswith(start) and path.endswith(end) for start, end in runs):
             return settings.run_body_bytes
         if method == "PUT" and path == "/api/tools":
             return settings.tools_body_bytes

@@ -4,27 +4,23 @@ The events of a run are passed on while it lasts. A run that nobody waits for is
 """
 
 import asyncio
-import hashlib
 import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated, Final, Self
 from urllib.parse import quote
 
 import structlog
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import RunArtifact, RunReply
-from skillbus.contracts.message import DEFAULT_PROJECT, Blob, Content, Message
+from skillbus.contracts.message import DEFAULT_PROJECT, Content, Message
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunEventKind, RunSelector
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunId, RunSkill, SkillRan
-from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed
+from skillbus.gateway.domain.input_files import FILES_MAX, InputFiles, stage_files
+from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed, ReplyT
 
-INLINE_BYTES: Final = 256 * 1024
-"""Largest total size of input files inside the message of a run."""
-FILES_MAX: Final = 64
 OUTPUT_BYTES: Final = 64 * 1024 * 1024
 """Largest output of one stream: the highest limit that the sandbox can be set to."""
 ARTIFACT_BYTES: Final = 1024 * 1024
@@ -44,13 +40,6 @@ _ARTIFACT_NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
 log = structlog.get_logger(__name__)
 
 
-def _limit_files(files: object) -> object:
-    """Refuse too many files before any of them is validated."""
-    if isinstance(files, dict) and len(files) > FILES_MAX:
-        raise ValueError(f"has more than {FILES_MAX} files")
-    return files
-
-
 class RunBody(Message):
     """Run of one action of a skill."""
 
@@ -62,7 +51,7 @@ class RunBody(Message):
     """Command-line arguments that are passed on unchanged, instead of `args`."""
     stdin: str | None = None
     """Standard input. Not allowed for actions that receive their arguments there."""
-    files: Annotated[dict[str, Blob], BeforeValidator(_limit_files)] = Field(default_factory=dict, max_length=FILES_MAX)
+    files: InputFiles = Field(default_factory=dict, max_length=FILES_MAX)
     """Input files by name, in base64. The run can read them in the folder `$SKILLBUS_IN`."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
     """Wall-clock limit, in seconds. Absent means the skill's limit, which cannot be exceeded."""
@@ -91,7 +80,7 @@ class RemoteSkillRunner:
         Raises:
             RequestError: The skill was not run, or its output could not be fetched.
         """
-        async with self._stage_files(body.files) as files:
+        async with stage_files(self._files, body.files) as files:
             ran = await self._run(_make_request(name, project, body, files))
         return await self._make_reply(ran, project)
 
@@ -101,7 +90,7 @@ class RemoteSkillRunner:
         Raises:
             RequestError: As in `run_skill`; before the first event if the skill was not run.
         """
-        async with self._stage_files(body.files) as files:
+        async with stage_files(self._files, body.files) as files:
             request = _make_request(name, project, body, files, stream=True)
             async with self._open_feed(request.run_id or "") as events:
                 running = asyncio.create_task(self._run(request))
@@ -131,29 +120,6 @@ class RemoteSkillRunner:
         except asyncio.CancelledError:
             await cancel_run(self._caller, RunSelector(project=request.project, run_id=request.run_id or ""))
             raise
-
-    @asynccontextmanager
-    async def _stage_files(self, files: dict[str, bytes]) -> AsyncGenerator[dict[str, Content]]:
-        """Yield the files as contents. Objects in the object store are deleted after the run."""
-        if sum(map(len, files.values())) <= INLINE_BYTES:
-            yield {name: Content(size_bytes=len(data), sha256=_hash(data), inline=data) for name, data in files.items()}
-            return
-        folder = f"in/{uuid.uuid4().hex}"
-        staged: dict[str, Content] = {}
-        try:
-            for number, (name, data) in enumerate(files.items()):
-                digest = await asyncio.to_thread(_hash, data)
-                object_name = f"{folder}/{number}"
-                staged[name] = Content(size_bytes=len(data), sha256=digest, object_name=object_name)
-                await self._files.put(object_name, data)
-            yield staged
-        finally:
-            try:
-                for content in staged.values():
-                    await self._files.delete(content.object_name or "")
-            except RequestError as error:
-                # The bucket deletes the files after one day, and the caller waits for the result of the run.
-                log.warning("run_input_not_deleted", folder=folder, code=error.code)
 
     async def _make_reply(self, ran: SkillRan, project: str) -> RunReply:
         stdout = (await self._fetch(ran.stdout, OUTPUT_BYTES)).decode("utf-8", "replace")
@@ -187,11 +153,7 @@ def _make_request(
     return RunSkill(project=project, name=name, stream=stream, **fields)
 
 
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[SkillRan]) -> AsyncGenerator[RunEvent]:
+async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[ReplyT]) -> AsyncGenerator[RunEvent]:
     """Yield the events of a run until its end. A refused run has no events; `running` then holds the error."""
     wait_s: float | None = None
     while True:

@@ -23,8 +23,8 @@ from skillbus.gateway.domain.openai import (
     write_embeddings,
 )
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
+from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 
 _JSON: Final = "application/json"
 _EXAMPLE: Final = {"model": "use-multilingual-v3", "input": ["帮我提交代码", "commit my changes"]}

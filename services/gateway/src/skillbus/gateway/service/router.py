@@ -12,10 +12,12 @@ from skillbus.contracts.http import OpenAiErrorBody
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
+from skillbus.gateway.domain.model_tools import ModelToolFinder
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
+from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
 from skillbus.gateway.service.access.sessions import SessionRoutes, add_session_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
@@ -26,7 +28,8 @@ from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowle
 from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
-from skillbus.gateway.service.runs import RunRoutes, add_run_routes
+from skillbus.gateway.service.runs.calls import CallRoutes, add_call_routes
+from skillbus.gateway.service.runs.skill_runs import RunRoutes, add_run_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
 from skillbus.gateway.service.system import AuditLogRoutes, SystemRoutes, add_audit_log_route, add_system_routes
 from skillbus.gateway.service.tools import ToolRoutes, add_tool_routes
@@ -65,6 +68,7 @@ class GatewayParts:
     caller: BusCaller
     installer: PackageInstaller
     runner: RemoteSkillRunner
+    tool_caller: RemoteToolCaller
     tool_importer: ToolImporter
     knowledge_importer: KnowledgeImporter
     key_registry: KeyRegistry
@@ -79,7 +83,8 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     router = APIRouter(route_class=route_class)
     add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer))
     add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
-    add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer))
+    add_call_routes(DocumentedRouter(router, _TOOLS), CallRoutes(parts.tool_caller))
+    add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer, ModelToolFinder(caller)))
     add_knowledge_base_routes(
         DocumentedRouter(router, _KNOWLEDGE), KnowledgeBaseRoutes(caller, parts.knowledge_importer)
     )

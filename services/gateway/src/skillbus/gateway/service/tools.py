@@ -1,4 +1,4 @@
-"""Tools of every type: the catalogue, descriptions by others, search and calls."""
+"""Tools of every type: the catalogue, descriptions by others, and search."""
 
 import json
 from collections.abc import Iterable
@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
-from pydantic import Field, JsonValue
 from starlette.requests import ClientDisconnect
 
-from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.contracts.http import ToolsImported
+from skillbus.contracts.http import ToolSearchBody, ToolSearchReply, ToolsImported
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -34,7 +32,7 @@ from skillbus.contracts.indexer.tools import (
     ToolsRemoved,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
-from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 from skillbus.gateway.domain.imports.tool_importer import (
     ToolImporter,
@@ -42,13 +40,13 @@ from skillbus.gateway.domain.imports.tool_importer import (
     explain_reserved,
     is_reserved,
 )
+from skillbus.gateway.domain.model_tools import ModelToolFinder, encode_name
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 
 _TOOLS: Final = "/api/tools"
-_TOOL: Final = f"{_TOOLS}/{{id:path}}"
+TOOL_PATH: Final = f"{_TOOLS}/{{id:path}}"
 """Ids contain slashes and other characters. Actions on a tool follow its id."""
-_SKILL: Final = "skill:"
 ToolInPath = Annotated[
     ToolId,
     Path(alias="id", description="Id of the tool. Slashes need no escaping: `mcp:files/read_file`."),
@@ -62,23 +60,28 @@ class AcceptBody(Message):
     """`pending_digest` of the tool, or its `digest` if it has no pending description."""
 
 
-class CallBody(Message):
-    """Call of a tool."""
-
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    """Arguments by name, validated against the tool's `parameters`."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolRoutes:
     """Handlers of tools."""
 
     caller: BusCaller
     importer: ToolImporter
+    finder: ModelToolFinder
 
-    async def search_tools(self, body: SearchTools) -> ToolsFound:
-        """Find the few tools that fit a query in any language. If nothing fits, `results` is empty."""
-        return await self.caller.call(SEARCH_TOOLS, body)
+    async def search_tools(self, body: ToolSearchBody) -> ToolSearchReply:
+        """Find the few tools that fit a query in any language. If nothing fits, `results` is empty.
+
+        With `format`, the reply also has `tools`: the schemas of the callable results, to be passed to a model.
+        """
+        found = await self.caller.call(SEARCH_TOOLS, SearchTools.model_construct(**dict(body)))
+        if body.format is None:
+            return ToolSearchReply.model_construct(**dict(found))
+        functions = await self.finder.describe_hits(found.results, body.project)
+        return ToolSearchReply(
+            **dict(found),
+            tools=tuple(function.to_schema(body.format) for function in functions),
+            names={encode_name(function.reference): function.reference for function in functions},
+        )
 
     async def put_tools(self, request: Request, options: Annotated[ToolImportOptions, Query()]) -> ToolsImported:
         """Add or update tool descriptions. The body is NDJSON, one description per line, or one JSON array.
@@ -147,16 +150,6 @@ class ToolRoutes:
         """Disable a tool: it is neither found nor called, also after a new description."""
         return await self.caller.call(SET_TOOL_STATE, SetToolState(project=project, id=tool_id, enabled=False))
 
-    async def call_tool(
-        self, tool_id: ToolInPath, body: CallBody, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> ToolCalled:
-        """Call an MCP tool or a builtin tool. A failure of the tool is a normal reply: see `is_error`."""
-        if tool_id.startswith(_SKILL):
-            path = f"/api/skills/{tool_id.removeprefix(_SKILL)}/run"
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"{tool_id!r} is a skill: run it with POST {path}.")
-        request = CallTool(project=project, id=tool_id, arguments=body.arguments)
-        return await self.caller.call(CALL_TOOL, request)
-
 
 def _check_removal(caller: Principal, ids: Iterable[str]) -> None:
     """Raise RequestError (`forbidden`) unless the caller may remove these tools.
@@ -198,16 +191,14 @@ def add_tool_routes(router: DocumentedRouter, routes: ToolRoutes) -> None:
     """Add the routes of tools."""
     state_errors, remove_errors = SET_TOOL_STATE.errors, (*REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
     accepted: dict[str, object] = {"digest": "0" * 64}
-    call: dict[str, object] = {"arguments": {"expression": "(1 + 2) * 3"}}
     router.add(
         "POST", f"{_TOOLS}/search", Role.READER, routes.search_tools, SEARCH_TOOLS.errors, example=SEARCH_TOOLS.example
     )
     router.add("PUT", _TOOLS, Role.EDITOR, routes.put_tools, PUT_TOOLS.errors, body=_DESCRIPTIONS)
     router.add("GET", _TOOLS, Role.READER, routes.list_tools, LIST_TOOLS.errors)
     router.add("DELETE", _TOOLS, Role.EDITOR, routes.remove_tools, REMOVE_TOOLS.errors)
-    router.add("POST", f"{_TOOL}/accept", Role.ADMIN, routes.accept_tool, ACCEPT_TOOL.errors, example=accepted)
-    router.add("POST", f"{_TOOL}/enable", Role.EDITOR, routes.enable_tool, state_errors)
-    router.add("POST", f"{_TOOL}/disable", Role.EDITOR, routes.disable_tool, state_errors)
-    router.add("POST", f"{_TOOL}/call", Role.RUNNER, routes.call_tool, CALL_TOOL.errors, example=call)
-    router.add("GET", _TOOL, Role.READER, routes.get_tool, GET_TOOL.errors)
-    router.add("DELETE", _TOOL, Role.EDITOR, routes.remove_tool, remove_errors)
+    router.add("POST", f"{TOOL_PATH}/accept", Role.ADMIN, routes.accept_tool, ACCEPT_TOOL.errors, example=accepted)
+    router.add("POST", f"{TOOL_PATH}/enable", Role.EDITOR, routes.enable_tool, state_errors)
+    router.add("POST", f"{TOOL_PATH}/disable", Role.EDITOR, routes.disable_tool, state_errors)
+    router.add("GET", TOOL_PATH, Role.READER, routes.get_tool, GET_TOOL.errors)
+    router.add("DELETE", TOOL_PATH, Role.EDITOR, routes.remove_tool, remove_errors)

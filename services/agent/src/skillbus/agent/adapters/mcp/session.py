@@ -18,6 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 import anyio
 import httpx
 import mcp.types as mcp
+import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import McpError
@@ -31,7 +32,7 @@ from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
 from skillbus.agent.domain.ports import ServerGreeting
 from skillbus.agent.domain.servers.operator_file import CommandServer, OperatorServer
-from skillbus.agent.domain.tool_answer import ToolAnswer, bound_answer
+from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.outbound.secret_grants import STDIO
 from skillbus.common.outbound.transport import read_destination
 from skillbus.common.secrets import REFERENCE, SecretUnreadableError, redact_json, redact_text
@@ -58,6 +59,7 @@ SecondT = TypeVar("SecondT")
 _MESSAGE_CHARACTERS: Final = 300
 _MIN_SECRET_CHARACTERS: Final = 4
 """Messages are short, so shorter secrets are redacted than in answers of tools."""
+log = structlog.get_logger(__name__)
 _LIST_CHANGED = "notifications/tools/list_changed"
 _PING = "ping"
 
@@ -130,6 +132,7 @@ class McpSession:
         self._ended: asyncio.Future[ServerFailedError] = asyncio.get_running_loop().create_future()
         self._opened: asyncio.Future[tuple[ClientSession, ServerGreeting]] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
+        self._notifying = set[asyncio.Future[None]]()
 
     @property
     def greeting(self) -> ServerGreeting:
@@ -174,7 +177,7 @@ class McpSession:
 
     def _make_answer(self, result: _CallResult) -> ToolAnswer:
         (structured,) = self._redact([result.structuredContent])
-        return bound_answer(self._redact(result.content), structured, is_error=result.isError)
+        return ToolAnswer(content=tuple(self._redact(result.content)), structured=structured, is_error=result.isError)
 
     def _redact(self, values: list[JsonValue]) -> list[JsonValue]:
         return [redact_json(value, self._secrets) for value in values]
@@ -260,7 +263,14 @@ class McpSession:
         """Send a request, and wait for its answer or the end of the session. Raises ServerFailedError."""
         self.check()
         client = self._opened.result()[0]
-        answer = asyncio.ensure_future(client.send_request(request, result))
+        number: int | None = None
+
+        async def send() -> ResultT:
+            nonlocal number
+            number = client._request_id  # noqa: SLF001 - `send_request` takes it in this step, and tells nobody
+            return await client.send_request(request, result)
+
+        answer = asyncio.ensure_future(send())
         try:
             await _wait_for_either(answer, self._ended)
             if answer.done():
@@ -275,9 +285,26 @@ class McpSession:
             await asyncio.wait({self._ended}, timeout=_CLOSE_S)  # the reason for the end is known a moment later
         except Exception as error:  # as above
             raise describe_failure(error, self._given) from error
+        except asyncio.CancelledError:
+            if number is not None:
+                self._notify_cancelled(client, number)
+            raise
         finally:
             answer.cancel()
         raise self._make_end_error()
+
+    def _notify_cancelled(self, client: ClientSession, number: int) -> None:
+        """Inform the server that nobody waits for its answer, without waiting for a server that does not read."""
+        params = mcp.CancelledNotificationParams(requestId=number, reason="the caller does not wait any more")
+        notification = mcp.ClientNotification(mcp.CancelledNotification(params=params))
+        notifying = asyncio.ensure_future(client.send_notification(notification))
+        self._notifying.add(notifying)
+        notifying.add_done_callback(self._forget_notification)
+
+    def _forget_notification(self, notifying: asyncio.Future[None]) -> None:
+        self._notifying.discard(notifying)
+        if not notifying.cancelled() and (error := notifying.exception()) is not None:
+            log.debug("mcp_cancel_not_sent", error=repr(error))  # the session has ended, and the call with it
 
     def _make_end_error(self) -> ServerFailedError:
         return ServerFailedError(str(self._ended.result()) if self._ended.done() else "the session was closed")

@@ -64,9 +64,15 @@ def make_tool_hit(
         score=ranked.score,
         cosine=ranked.cosine,
         tool_type=tool_type,
+        callable=_is_callable(tool_type, tool.metadata),
         source=tool.source,
         tags=tool.tags,
         metadata={**tool.metadata, "type": tool_type.value},
         reasons=list_reasons((ranked.cosine, ranked.dense_rank), (ranked.bm25, ranked.lexical_rank), terms, texts),
         repeats=repeats,
     )
+
+
+def _is_callable(tool_type: ToolType, metadata: Mapping[str, JsonValue]) -> bool:
+    """Return False for external tools, and for skills without a script."""
+    return tool_type is not ToolType.EXTERNAL and (tool_type is not ToolType.SKILL or metadata.get("actions") != [])

@@ -1,8 +1,4 @@
-"""Lines of runs on plain NATS subjects: output goes out, cancellation comes in.
-
-Each run subscribes to its own subject for cancellation, so that any replica can be asked. When nobody subscribes, the
-server answers at once.
-"""
+"""Lines of runs on plain NATS subjects: output goes out, cancellation comes in."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,12 +7,9 @@ from typing import Final, Self
 
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
 
-from skillbus.common.bus.events import publish_to_feed
-from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.common.bus.events import CancelLines, publish_to_feed
 from skillbus.contracts.sandbox.run_history import (
     CANCEL_SIGNALS,
     FEED_BYTES,
@@ -33,8 +26,6 @@ _TOGETHER_S: Final = 0.01
 """Output within this time goes out in one message, so that a script that prints single bytes causes few."""
 _END_S: Final = 5.0
 """Time limit for handing the remaining output to the connection."""
-_ANSWER_S: Final = 2.0
-_YES, _NO = b"+", b"-"
 
 log = structlog.get_logger(__name__)
 
@@ -124,6 +115,7 @@ class BusRunLines:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._cancel_lines = CancelLines(client, CANCEL_SIGNALS)
         self._open = set[str]()
 
     @asynccontextmanager
@@ -133,7 +125,7 @@ class BusRunLines:
         self._open.add(run_id)
         try:
             async with (
-                self._listening(run_id, project) as cancelled,
+                self._cancel_lines.listen(run_id, project) as cancelled,
                 BusRunLine(self._client, run_id, cancelled, streamed=streamed) as line,
             ):
                 yield line
@@ -141,34 +133,4 @@ class BusRunLines:
             self._open.discard(run_id)
 
     async def cancel(self, run_id: str, project: str) -> bool:
-        try:
-            answer = await self._client.request(_subject(run_id), project.encode(), timeout=_ANSWER_S)
-        except NoRespondersError:
-            return False
-        except NatsError as error:
-            raise RequestError(ErrorCode.UNAVAILABLE, f"Run {run_id} cannot be reached: {error!r}") from error
-        return answer.data == _YES
-
-    @asynccontextmanager
-    async def _listening(self, run_id: str, project: str) -> AsyncGenerator[asyncio.Event]:
-        cancelled = asyncio.Event()
-
-        async def on_cancel(message: Msg) -> None:
-            ours = message.data.decode(errors="replace") == project
-            if ours:
-                cancelled.set()
-            await message.respond(_YES if ours else _NO)
-
-        try:
-            subscription = await self._client.subscribe(_subject(run_id), cb=on_cancel)
-        except NatsError as error:
-            raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is unavailable: {error}") from error
-        try:
-            yield cancelled
-        finally:
-            with suppress(NatsError):  # a connection that closes takes its subscriptions along
-                await subscription.unsubscribe()
-
-
-def _subject(run_id: str) -> str:
-    return CANCEL_SIGNALS.replace("*", run_id)
+        return await self._cancel_lines.cancel(run_id, project)

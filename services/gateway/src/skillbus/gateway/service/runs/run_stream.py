@@ -7,23 +7,25 @@ import asyncio
 import codecs
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.http import RunBegun, RunPrinted, RunReply
+from skillbus.contracts.http import RunBegun, RunPrinted
 from skillbus.contracts.message import Message
 from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind
 from skillbus.gateway.domain.problem import make_problem
-from skillbus.gateway.service.disconnection import CallerLeftError, await_while_connected
+from skillbus.gateway.service.runs.disconnection import CallerLeftError, await_while_connected
 
 EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0
 HEARTBEAT: Final = b": still there\n\n"
 """Comment that shows proxies and the caller that the connection is alive."""
-RunParts = AsyncGenerator[RunEvent | RunReply]
+ResultT = TypeVar("ResultT", bound=Message)
+RunParts = AsyncGenerator[RunEvent | ResultT]
+"""Events of a run, and its result at the end."""
 
 
 class EventWriter:
@@ -34,9 +36,9 @@ class EventWriter:
         decoder = codecs.getincrementaldecoder("utf-8")
         self._decoders = {stream: decoder("replace") for stream in OutputStream}
 
-    def encode_part(self, part: RunEvent | RunReply) -> bytes:
+    def encode_part(self, part: Message) -> bytes:
         """Return the bytes of an event; empty if it has no text."""
-        if isinstance(part, RunReply):
+        if not isinstance(part, RunEvent):
             return _encode("reply", part)
         if part.kind is RunEventKind.BEGUN:
             return _encode("begun", RunBegun(run_id=part.run_id))
@@ -57,17 +59,17 @@ def _encode(name: str, body: Message) -> bytes:
     return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
 
 
-async def get_next_part(parts: RunParts) -> RunEvent | RunReply:
+async def get_next_part(parts: RunParts[ResultT]) -> RunEvent | ResultT:
     """Return the next part. Raises RequestError for the first part if the run was refused: then no stream starts."""
     return await anext(parts)
 
 
-class RunStream(Response):
-    """Server-Sent Events of one run. If the caller leaves, `parts` is closed, which cancels the run."""
+class RunStream(Response, Generic[ResultT]):
+    """Server-Sent Events of one run or call. If the caller leaves, `parts` is closed, which cancels the run."""
 
     media_type = EVENT_STREAM
 
-    def __init__(self, first: RunEvent | RunReply, parts: RunParts, path: str) -> None:
+    def __init__(self, first: Message, parts: RunParts[ResultT], path: str) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["Content-Length"]
         self._first = first
@@ -97,9 +99,9 @@ class RunStream(Response):
             await send_chunk(self._writer.encode_error(error))
 
 
-async def _yield_pauses(parts: RunParts) -> AsyncGenerator[RunEvent | RunReply | None]:
+async def _yield_pauses(parts: RunParts[ResultT]) -> AsyncGenerator[RunEvent | ResultT | None]:
     """Yield the parts, and None after every `HEARTBEAT_S` without one."""
-    getting: asyncio.Future[RunEvent | RunReply] | None = None
+    getting: asyncio.Future[RunEvent | ResultT] | None = None
     try:
         while True:
             getting = getting or asyncio.ensure_future(get_next_part(parts))

@@ -24,11 +24,11 @@ from skillbus.contracts.sandbox.run_history import (
 )
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.access.principal import get_caller
-from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.ports import BusCaller, OpenedObject
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner, RunBody
-from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery, SkillInPath
-from skillbus.gateway.service.run_stream import EVENT_STREAM, RunStream, get_next_part
+from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
+from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, RunStream, get_next_part
 
 _RUNS: Final = "/api/runs"
 _RUN: Final = f"{_RUNS}/{{run_id}}"
@@ -94,16 +94,21 @@ class RunRoutes:
             # The files of all projects are in one bucket, by the id of the run.
             await self.caller.call(GET_RUN, RunSelector(project=project, run_id=run_id))
         artifact = await self.runner.open_artifact(run_id, name)
-        file_name = quote(name.rsplit("/", 1)[-1], safe="")
-        headers = {
-            "Content-Disposition": f"attachment; filename*=UTF-8''{file_name}",
-            "Content-Length": str(artifact.size_bytes),
-        }
-        return FileResponse(artifact.pieces, headers=headers)
+        return make_file_response(artifact, name)
 
     async def get_limits(self) -> SandboxLimits:
         """Return the limits, the isolation level and the current load of the sandbox."""
         return await self.caller.call(GET_LIMITS, Empty())
+
+
+def make_file_response(file: OpenedObject, name: str) -> FileResponse:
+    """Return the reply with the bytes of a file. Browsers save it under the last part of its name."""
+    file_name = quote(name.rsplit("/", 1)[-1], safe="")
+    headers = {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{file_name}",
+        "Content-Length": str(file.size_bytes),
+    }
+    return FileResponse(file.pieces, headers=headers)
 
 
 def add_run_routes(router: DocumentedRouter, routes: RunRoutes) -> None:

@@ -1,0 +1,98 @@
+"""Found tools as schemas for models, and their names there."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillbus.contracts.http import ToolReference
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime
+from skillbus.contracts.indexer.skills import GET_SKILL
+from skillbus.contracts.indexer.tools import GET_TOOL, CatalogueTool, GetTool, ToolDescription, ToolState, ToolType
+from skillbus.contracts.message import Message
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
+from skillbus.gateway.domain.model_tools import NAME_CHARACTERS, decode_name, encode_name
+
+from .fakes import CALCULATE, World
+from .test_tools import NOW
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+_WORDS = st.text("abz019_-", max_size=12) | st.text(max_size=70)
+_IDS = st.one_of(
+    st.builds("builtin:{}".format, _WORDS),
+    st.builds("skill:{}".format, _WORDS),
+    st.builds("mcp:{}/{}".format, _WORDS, _WORDS),
+    st.builds("x__{}".format, _WORDS),
+    st.text(min_size=1, max_size=300),
+)
+_REFERENCES = st.builds(ToolReference, id=_IDS, action=st.none() | _WORDS.filter(bool))
+
+
+@given(st.lists(_REFERENCES, unique_by=lambda it: (it.id, it.action or "")))
+def test_names_are_short_plain_and_unique_and_lead_back_to_their_tools(tools: list[ToolReference]) -> None:
+    names = [encode_name(tool) for tool in tools]
+    assert len(set(names)) == len(tools)
+    for name, tool in zip(names, tools, strict=True):
+        assert re.fullmatch(rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}", name)
+        assert decode_name(name) in {tool, None}
+
+
+def test_usual_ids_have_readable_names_that_are_decoded() -> None:
+    usual = {
+        "builtin__read_file": ToolReference(id="builtin:read_file"),
+        "skill__git-commit": ToolReference(id="skill:git-commit"),
+        "skill__git-commit__status": ToolReference(id="skill:git-commit", action="status"),
+        "mcp__files__read_file": ToolReference(id="mcp:files/read_file"),
+    }
+    assert {encode_name(tool): tool for tool in usual.values()} == usual
+    assert {name: decode_name(name) for name in usual} == usual
+    long = encode_name(ToolReference(id="mcp:files/" + "read_" * 20))
+    assert (long[:20], decode_name(long)) == ("x__files__read_read_", None)
+
+
+def hit(tool_id: str, kind: ToolType, **more: object) -> ToolHit:
+    usual = {"name": tool_id.partition(":")[2], "description": "d", "score": 0.5, "cosine": None}
+    return ToolHit.model_validate({"id": tool_id, "tool_type": kind, **usual, **more})
+
+
+async def test_a_search_returns_schemas_of_what_can_be_called_in_the_format_of_the_model() -> None:
+    world = World()
+    hits = (
+        hit("mcp:files/read_file", ToolType.MCP),
+        hit("skill:calculate", ToolType.SKILL),
+        hit("acme.invoice", ToolType.EXTERNAL, callable=False),
+    )
+    entries = tuple(
+        EntryPoint(action=action, script="a.py", runtime=Runtime.PYTHON, args_mode=ArgsMode.ARGV, description=about)
+        for action, about in (("run", None), ("solve", "Solves equations."))
+    )
+    skill = CALCULATE.model_copy(update={"entry_points": entries, "default_action": "run"})
+    tool = ToolDescription(id="mcp:files/read_file", name="read", description="读" * 2000, parameters=SCHEMA)
+    record = CatalogueTool(tool=tool, state=ToolState.ACTIVE, digest="0" * 64, created_at=NOW, updated_at=NOW)
+    world.caller.on(SEARCH_TOOLS, lambda _: ToolsFound(results=hits, took_ms=1))
+    world.caller.on(GET_SKILL, lambda _: skill)
+
+    def get_tool(request: Message) -> Message:
+        assert request == GetTool(project="p", id="mcp:files/read_file")
+        return record
+
+    world.caller.on(GET_TOOL, get_tool)
+    async with world.client() as client:
+        replies = {
+            form: (await client.post("/api/tools/search", json={"query": "q", "project": "p", "format": form})).json()
+            for form in ("openai", "anthropic", "mcp", None)
+        }
+        refused = await client.post("/api/tools/search", json={"query": "q", "format": "json"})
+    assert world.caller.asked[0][1] == SearchTools(query="q", project="p")
+    names = ["mcp__files__read_file", "skill__calculate", "skill__calculate__solve"]
+    openai = [one["function"] for one in replies["openai"]["tools"]]
+    assert [one["name"] for one in openai] == names == [one["name"] for one in replies["mcp"]["tools"]]
+    assert openai[0] == {"name": names[0], "description": "读" * 1024, "parameters": SCHEMA}
+    assert replies["anthropic"]["tools"][2] == {
+        "name": names[2],
+        "description": "数学计算\nSolves equations.",
+        "input_schema": {"type": "object", "properties": {}},
+    }
+    assert replies["mcp"]["tools"][0]["inputSchema"] == SCHEMA
+    assert replies["mcp"]["names"][names[2]] == {"id": "skill:calculate", "action": "solve"}
+    assert (replies[None]["tools"], replies[None]["names"], refused.status_code) == ([], {}, 400)

@@ -1,6 +1,8 @@
 """What each user of the deployment's bus can do: its work, through the parts that services use."""
 
 import asyncio
+import base64
+import json
 import os
 import ssl
 from contextlib import AsyncExitStack
@@ -300,6 +302,9 @@ async def test_a_client_uploads_and_hears_what_became_of_it(bus_of: DeployedBus)
         for content in (b"not a zip", b"another"):
             await store.put("demo.zip", content)
         assert (await store.get_info("demo.zip")).size == 7
+        record = f"$O.skills.M.{base64.urlsafe_b64encode(b'demo.zip').decode()}"
+        direct = f"$JS.{JETSTREAM_DOMAIN}.API.DIRECT.GET.OBJ_skills.{record}"  # as the client library of Go asks
+        assert json.loads((await client.client.request(direct, b"", timeout=5)).data)["size"] == 7
         uploads = await open_object_store(indexer, UPLOADS)
         assert await uploads.get("demo.zip", 100) == b"another"
         await indexer.jetstream.publish(UPLOAD_REJECTED.subject("demo"), b"{}")

@@ -128,7 +128,9 @@ def _list_requests(user: BusUser) -> Iterator[tuple[str, Zone]]:
         core += [f"$KV.{bucket.name}.>" for bucket in (CATALOGUE, SWITCHES)]
         core += [f"$O.{objects.name}.>" for objects in (UPLOADS, PACKAGES)]
     if user.zone is Zone.CLIENTS:
-        core += [DISCOVERY, f"{_API}INFO"]  # client libraries ask for the second before they use JetStream
+        # Client libraries ask for INFO before they use JetStream. Some, as the one of Go, read records by direct gets.
+        core += [DISCOVERY, f"{_API}INFO"]
+        core += [f"{_API}DIRECT.GET.{objects.stream}.>" for objects in user.writes_objects]
     yield from ((subject, Zone.CORE) for subject in dict.fromkeys(core))
 
 

@@ -40,7 +40,7 @@ class BusUsage:
         self._drained = asyncio.Event()
         self._drained.set()
         self._in_flight = 0
-        self._ending = False
+        self._ending = self._closing = False
         self.dropped = 0
         """Answers that were not published."""
 
@@ -63,13 +63,14 @@ class BusUsage:
             self._publish_now.set()
             if not await finish_within(self._drained.wait(), _FLUSH_WITHIN_S):
                 log.warning("knowledge_uses_lost", uses=len(self._queue) + self._in_flight)
+            self._closing = True  # before Python 3.12 a wait in nats-py can swallow the cancellation
             publisher.cancel()
             await asyncio.wait({publisher})
             if not publisher.cancelled() and (failure := publisher.exception()):
                 log.error("knowledge_usage_failed", exc_info=failure)
 
     async def _publish_notes(self) -> None:
-        while True:
+        while not self._closing:
             await self._has_notes.wait()
             await finish_within(self._publish_now.wait(), self._queue.oldest_at + self._gather_s - time.monotonic())
             await self._publish(self._queue.take_batch())

@@ -29,6 +29,7 @@ async def prepare_installed_skills(
     There is no durable consumer: each replica has its own packages, and the first run prepares a skill that was missed.
     """
     heard: asyncio.Queue[SkillChanged] = asyncio.Queue(_HEARD_MAX)
+    closing = asyncio.Event()
 
     async def hear(message: Msg) -> None:
         try:
@@ -37,10 +38,11 @@ async def prepare_installed_skills(
             log.warning("skill_event_dropped", subject=message.subject, error=repr(error))
 
     subscriptions = [await bus.client.subscribe(event.pattern, cb=hear) for event in (SKILL_INSTALLED, SKILL_UPDATED)]
-    preparing_all = asyncio.create_task(_prepare_all(heard, prepare), name="sandbox-preparing")
+    preparing_all = asyncio.create_task(_prepare_all(heard, prepare, closing), name="sandbox-preparing")
     try:
         yield
     finally:
+        closing.set()  # an error of the preparation can take the place of the cancellation
         preparing_all.cancel()
         await asyncio.wait([preparing_all])
         for subscription in subscriptions:
@@ -49,9 +51,11 @@ async def prepare_installed_skills(
 
 
 async def _prepare_all(
-    heard: "asyncio.Queue[SkillChanged]", prepare: Callable[[str, str], Awaitable[tuple[str, ...]]]
+    heard: "asyncio.Queue[SkillChanged]",
+    prepare: Callable[[str, str], Awaitable[tuple[str, ...]]],
+    closing: asyncio.Event,
 ) -> None:
-    while True:
+    while not closing.is_set():
         skill = await heard.get()
         try:
             refused = await prepare(skill.project, skill.name)

@@ -85,11 +85,16 @@ class SwitchDriver(Generic[EntryT]):
         self._progress_at = 0.0
         """Monotonic time of the last report of progress."""
         self._woken = asyncio.Event()
-        self._driving = False
+        self._driving = self._stopped = False
         self._settled: tuple[str, SwitchPhase] | None = None
 
     def wake(self) -> None:
         """Run the next round at once, because the record was written."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End the current round soon. Cancellation is not enough: before Python 3.12 nats-py can swallow one."""
+        self._stopped = True
         self._woken.set()
 
     async def wait_for_work(self, at_most_s: float) -> None:
@@ -145,13 +150,14 @@ class SwitchDriver(Generic[EntryT]):
                 renewing = tasks.create_task(self._keep_lease(lease))
                 await self._carry_out(lease)
                 renewing.cancel()
+            self._driving = lease.record.running  # a round that was stopped has a lease to release
         except WriteConflictError:
             log.info("index_switch_left", target=lease.record.target.collection, phase=lease.switch.phase)
-        self._driving = False
+            self._driving = False
 
     async def _keep_lease(self, lease: SwitchLease) -> None:
         """Renew the lease while a step runs. A lost lease ends the step."""
-        while True:
+        while lease.record.running and not self._stopped:
             await self.wait_for_work(self._timing.lease_s / 3)
             try:
                 await lease.renew_lease()
@@ -162,7 +168,7 @@ class SwitchDriver(Generic[EntryT]):
 
     async def _carry_out(self, lease: SwitchLease) -> None:
         tries = 0
-        while lease.record.running:
+        while lease.record.running and not self._stopped:
             before = lease.switch.done, lease.switch.phase
             try:
                 await self._run_phase(lease)
@@ -284,7 +290,7 @@ class SwitchTask(Generic[EntryT]):
     def stop(self) -> None:
         """End `run` soon."""
         self._stopped = True
-        self._driver.wake()
+        self._driver.stop()
 
     async def run(self) -> None:
         """Run until `stop` is called. At the end another replica may take over the switch at once."""

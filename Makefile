@@ -37,6 +37,10 @@ PACKAGES := $(sort $(subst /,.,$(subst src/,,$(wildcard src/skillbus/*))) \
 # Tests that are not annotated as strictly as the rest; it should become shorter.
 UNTYPED_TESTS := ^tests/(containers|(unit|integration)/(vectors|gateway|indexer)|unit/(embedder|examples)|integration/retriever|e2e/test_nats_crash)
 
+# Half of the abuse suite waits for payloads to end. Two workers tell traces apart by the users of their runs, which only
+# root may choose.
+ABUSE_WORKERS := $(shell test "$$(id -u)" = 0 && echo 2 || echo 0)
+
 # Test files with tests of a mark: collecting all tests takes a quarter of a minute.
 files_marked = $(sort $(shell grep -rl 'mark\.$(1)' tests --include='test_*.py'))
 
@@ -95,9 +99,10 @@ check: setup ## Format, lint, types and import rules
 	$(BIN)/mypy tests --exclude '$(UNTYPED_TESTS)'
 	$(BIN)/lint-imports --no-logo
 
-test: setup ## Run each test once that needs no containers: in parallel, then the serial ones
+test: setup ## Run each test once that needs no containers: in parallel, then the abuse suite, then the serial ones
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not containers and not serial'
-	$(BIN)/pytest -q -m 'serial and not containers' $(call files_marked,serial)
+	$(BIN)/pytest -q -n $(ABUSE_WORKERS) --dist worksteal -m serial tests/abuse
+	$(BIN)/pytest -q -m 'serial and not containers' $(filter-out tests/abuse/%,$(call files_marked,serial))
 
 test-of: setup ## Unit and integration tests of one service or library: make test-of S=learner
 	@test -n "$(S)" || { echo 'Name a service or a library: make test-of S=learner' >&2; exit 1; }

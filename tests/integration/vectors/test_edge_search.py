@@ -5,10 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pytest_asyncio
 from numpy.typing import NDArray
 from qdrant_client import models
 
 from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store, point_id
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POINTS = 6_000
 DIM = 16
@@ -33,9 +36,9 @@ def side_of(row: NDArray[np.float64]) -> str:
     return "north" if float(row @ NORTH) > 0 else "south"
 
 
-@pytest.fixture
-async def store(tmp_path: Path, rows: NDArray[np.float64]) -> AsyncIterator[VectorStore]:
-    async with open_vector_store(None, tmp_path / "vectors") as opened:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def store(tmp_path_factory: pytest.TempPathFactory, rows: NDArray[np.float64]) -> AsyncIterator[VectorStore]:
+    async with open_vector_store(None, tmp_path_factory.mktemp("edge") / "vectors") as opened:
         await opened.ensure_collection("points", SPEC)
         points = [
             models.PointStruct(
@@ -88,7 +91,10 @@ async def test_the_first_point_of_another_project_is_kept_from_the_next_search(
     request = models.QueryRequest(query=nearest, using=DENSE, filter=mine, limit=10)
     [before] = await store.query("points", [request])
     await store.upsert("points", [models.PointStruct(id=OTHERS, vector={DENSE: nearest}, payload={"project": "q"})])
-    [after] = await store.query("points", [request])
+    try:
+        [after] = await store.query("points", [request])
+    finally:
+        await store.delete("points", [OTHERS])
     assert [hit.id for hit in after] == [hit.id for hit in before]
 
 

@@ -44,7 +44,7 @@ def test_queries_of_all_files_are_read_with_their_scopes_and_kinds(tmp_path: Pat
     [
         ([*DOCS, DOCS[0]], QUERIES, r"line 4: id 'a' is also the id of line 1"),
         (DOCS, [{"query": "x", "relevant": [{"id": "z"}]}], r"no item with the id 'z'"),
-        ([{"id": "a", "type": "rule", "title": "T", "content": "C"}], QUERIES, r"line 1: type"),
+        ([{"id": "a", "type": "a rule", "title": "T", "content": "C"}], QUERIES, r"line 1: type"),
         (DOCS, [{"query": "x", "scope": "../*"}], r"line 1: scope"),
     ],
 )

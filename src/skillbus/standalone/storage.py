@@ -13,7 +13,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.disk_space import KEEP_FREE_BYTES, MIB, DiskSpace
 from skillbus.common.bus.jetstream_batch import find_closed_streams
 from skillbus.common.runner import StartError
-from skillbus.contracts.resources import STREAM_NAMES
+from skillbus.contracts.resources import PURGEABLE_STREAMS
 from skillbus.standalone.nats_server import NatsServer
 
 _RESERVE: Final = "disk.reserve"
@@ -101,7 +101,7 @@ class StorageWatch:
     async def heal_streams(self) -> None:
         if _read_disk(self._data) < KEEP_FREE_BYTES or not self._client.is_connected:
             return
-        if closed := await find_closed_streams(self._client, STREAM_NAMES):
+        if closed := await find_closed_streams(self._client, PURGEABLE_STREAMS):
             log.error("nats_server_restarts", closed_streams=closed)
             await self._server.restart()
 

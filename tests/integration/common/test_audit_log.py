@@ -13,6 +13,7 @@ from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import encode
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream import check_jetstream
 from skillbus.common.bus.jetstream_batch import BatchRequest, send_batch
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import route
@@ -123,6 +124,7 @@ async def test_a_fact_cannot_be_deleted_purged_or_replaced(painter: Bus) -> None
         await jetstream.update_stream(config.evolve(deny_delete=False, deny_purge=False))
     await provision(jetstream)
     assert await list_all(painter) == [fact]
+    assert (await check_jetstream(painter.client)).ready, "a stream that cannot be purged is no closed one"
 
 
 async def test_the_log_is_bounded_and_refusals_have_a_bound_of_their_own(bus: Bus) -> None:

@@ -139,12 +139,12 @@ LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.patt
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY, AUDIT_LOG)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES, API_KEYS)
-STREAM_NAMES: Final = (
-    *(stream.name for stream in STREAMS),
+PURGEABLE_STREAMS: Final = (
+    *(stream.name for stream in STREAMS if not stream.append_only),
     *(bucket.stream for bucket in OBJECT_BUCKETS),
     *(bucket.stream for bucket in KEY_VALUE_BUCKETS),
 )
-"""Every stream on the server, those behind buckets included."""
+"""Every stream on the server that can be purged, those behind buckets included: all but the audit log."""
 CONSUMERS: Final = (
     INDEXER_UPLOADS,
     INDEXER_CHANGES,

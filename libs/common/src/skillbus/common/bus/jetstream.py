@@ -15,7 +15,7 @@ from nats.js.errors import APIError, BucketNotFoundError, ObjectNotFoundError
 from skillbus.common.bus.jetstream_batch import find_closed_streams
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.resources import STREAM_NAMES
+from skillbus.contracts.resources import PURGEABLE_STREAMS
 
 _TIMEOUT_S: Final = 20.0
 _CHECK_TIMEOUT_S: Final = 1.5
@@ -61,10 +61,10 @@ def translate_error(error: NatsError, action: str) -> RequestError:
 
 
 async def check_jetstream(client: Client, api: str = "$JS.API") -> HealthCheck:
-    """Check that every stream of skillbus stores messages."""
+    """Check that every stream of skillbus stores messages. The audit log is not tried: it cannot be purged."""
     try:
         async with jetstream_call("reach JetStream", _CHECK_TIMEOUT_S):
-            closed = await find_closed_streams(client, STREAM_NAMES, api)
+            closed = await find_closed_streams(client, PURGEABLE_STREAMS, api)
     except RequestError as error:
         return HealthCheck(name="jetstream", ready=False, detail=error.message)
     detail = "; ".join(f"stream {stream} is closed until nats-server restarts: {why}" for stream, why in closed.items())

@@ -29,6 +29,7 @@ from skillbus.common.bus.events import (
     publish_event,
     subscribe_to_feed,
 )
+from skillbus.common.bus.jetstream import check_jetstream
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.service import ServiceHealth, serve_routes
@@ -136,6 +137,11 @@ async def test_discovery_finds_the_services_of_every_zone_once(bus_of: DeployedB
                 await confirm_subscriptions(client)  # replies arrive before the server's answer to it
             await client.request("$SRV.PING.skillbus-embedder", b"", timeout=5)
             assert len(found) == len(set(found)) == len(SERVICES), asker
+
+
+async def test_the_indexer_finds_that_every_stream_stores_messages(bus_of: DeployedBus) -> None:
+    async with bus_of.open_bus("indexer") as indexer:
+        assert (await check_jetstream(indexer.client, indexer.jetstream_api)).ready
 
 
 async def test_the_indexer_replays_and_drops_dead_letters_for_the_gateway(bus_of: DeployedBus) -> None:

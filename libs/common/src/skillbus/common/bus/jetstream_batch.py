@@ -27,8 +27,8 @@ _NOT_FOUND: Final = frozenset({10037})
 """`err_code` of a subject without a message. Source: nats-server, `server/errors.json`."""
 _WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
 """`err_code` of a write to a subject that has another last sequence. Source: nats-server, `server/errors.json`."""
-_NO_STREAM: Final = frozenset({10059})
-"""`err_code` of a stream that does not exist. Source: nats-server, `server/errors.json`."""
+_CANNOT_TELL: Final = frozenset({10059, 10110})
+"""`err_code` of a purge of a stream that does not exist or allows none. Source: nats-server, `server/errors.json`."""
 _UNUSED_SUBJECT: Final = "skillbus-write-check"
 _DELETED: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE")
 
@@ -125,7 +125,8 @@ async def find_closed_streams(client: Client, streams: Sequence[str], api: str =
     """Return the streams that store nothing until their server is restarted, each with the reason.
 
     After a failed write, on a full disk for example, the server refuses all writes to the stream, without a reply, and
-    still answers reads. A purge of a subject without messages shows that, and changes nothing.
+    still answers reads. A purge of a subject without messages shows that, and changes nothing. Streams that cannot be
+    purged, such as the audit log, are never returned: other streams of a full disk are.
 
     Raises:
         NatsError: JetStream does not answer.
@@ -135,7 +136,7 @@ async def find_closed_streams(client: Client, streams: Sequence[str], api: str =
     closed = {}
     for stream, reply in zip(streams, replies, strict=True):
         try:
-            _parse_answer(reply, _NO_STREAM)
+            _parse_answer(reply, _CANNOT_TELL)
         except APIError as error:
             closed[stream] = str(error.description)
     return closed

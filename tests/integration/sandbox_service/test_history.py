@@ -126,6 +126,11 @@ async def test_a_run_that_could_not_be_begun_is_remembered_as_that(open_one: Ope
     assert (record.state, record.detail) == (RunState.NOT_RUN, ErrorCode.SANDBOX_UNAVAILABLE)
 
 
+async def test_before_the_first_run_the_list_is_empty(bus: Bus) -> None:
+    portion = await StreamHistory(bus).read_portion(None)
+    assert (portion.records, portion.before) == ([], None)
+
+
 async def test_runs_are_listed_newest_first_page_by_page(open_one: OpenSandbox, bus: Bus) -> None:
     history = StreamHistory(bus)
     for number in range(25):

@@ -64,7 +64,8 @@ class StreamHistory:
         async with jetstream_call("read the history of runs"):
             state = (await self._jetstream.stream_info(RUN_HISTORY.name)).state
             end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
-            begin = max(state.first_seq, end - _PORTION)
+            first = max(state.first_seq, 1)  # that of an empty stream is 0
+            begin = max(first, end - _PORTION)
             found = await read_messages(self._client, RUN_HISTORY.name, range(end - 1, begin - 1, -1), self._api)
         records = [(stored.sequence, decode(RunRecord, stored.data)) for stored in found if stored is not None]
-        return HistoryPortion(records, begin if begin > state.first_seq else None)
+        return HistoryPortion(records, begin if begin > first else None)

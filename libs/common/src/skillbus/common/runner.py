@@ -5,12 +5,14 @@ import gc
 import logging
 import signal
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final, TextIO
 
 import structlog
 import uvloop
+from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field, ValidationError
@@ -24,6 +26,7 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import serve_http
 from skillbus.common.service import HealthSource
 from skillbus.common.validation import describe_problems
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON
 
 _TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
@@ -48,6 +51,8 @@ class ProcessSettings(BaseSettings):
 class StartError(Exception):
     """A service cannot start; the message says what to do about it."""
 
+
+_PROVISIONED_POLL_S: Final = 0.25
 
 OpenService = Callable[[Bus], AbstractAsyncContextManager[HealthSource]]
 
@@ -102,7 +107,7 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
         bus = await stack.enter_async_context(open_bus(bus_settings, f"skillbus-{name}", CollectorRegistry()))
         if bus_settings.provision:
             await provision(bus.jetstream)
-        service = await stack.enter_async_context(open_service(bus))
+        service = await stack.enter_async_context(open_when_provisioned(open_service, bus, bus_settings))
         if settings.operations_port is not None:
             port = _open_operations_port(
                 settings.operations_host, settings.operations_port, service, bus.metrics.registry
@@ -112,6 +117,38 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
         log.info("service_ready", service=name)
         await until_signal()
         log.info("service_stopping", service=name)
+
+
+@asynccontextmanager
+async def open_when_provisioned(
+    open_service: OpenService, bus: Bus, settings: BusSettings
+) -> AsyncGenerator[HealthSource]:
+    """Open a service, again and again while the service that makes streams and buckets has not made those it needs.
+
+    Raises:
+        StartError: One was still missing after `settings.connect_timeout_s`.
+    """
+    until = time.monotonic() + settings.connect_timeout_s
+    is_waiting = False
+    while True:
+        async with AsyncExitStack() as stack:
+            try:
+                service = await stack.enter_async_context(open_service(bus))
+            except (RequestError, NotFoundError) as error:
+                if isinstance(error, RequestError) and error.code is not ErrorCode.NOT_FOUND:
+                    raise
+                if time.monotonic() > until:
+                    raise StartError(
+                        f"a stream or bucket is missing ({error}): start the indexer, which makes them, or set "
+                        "SKILLBUS_NATS_PROVISION=true"
+                    ) from error
+                if not is_waiting:
+                    log.warning("waiting_for_streams", reason=str(error))
+                is_waiting = True
+            else:
+                yield service
+                return
+        await asyncio.sleep(_PROVISIONED_POLL_S)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
-from skillbus.common.bus.objects import open_object_store
+from skillbus.common.bus.objects import ObjectStore, open_object_store
 from skillbus.common.http_server import PortInUseError, TlsFiles, check_port, serve_http
 from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
@@ -99,12 +99,14 @@ async def open_gateway(
         checked = await check_start(settings)
     ring, session_ring = KeyRing(), SessionRing()
     readiness = Readiness(bus.caller, bus.client, bus.disk, timeout_s=settings.health_timeout_s)
+    # Opened before the keys, whose reading is repeated with a line in the log: the buckets may not be made yet.
+    stores = await open_object_store(bus, PACKAGES), await open_object_store(bus, RUN_FILES)
     try:
         async with open_api_keys(bus, ring) as keys, open_sessions(bus, session_ring) as sessions:
             cookie = SessionCookie(is_secure=settings.tls_in_front or checked.tls is not None)
             authenticator = Authenticator(checked.owner_digest, ring, session_ring, cookie, keys.note_use)
             registry = SessionRegistry(sessions, authenticator)
-            app = await _build_app(bus, settings, authenticator, KeyRegistry(keys), registry, readiness)
+            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), registry, readiness)
             # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
             async with serve_http(app, settings.host, settings.port, checked.tls) as url:  # type: ignore[arg-type]
                 yield Gateway(url, readiness)
@@ -152,22 +154,23 @@ async def find_addresses(host: str) -> tuple[str, ...]:
     return tuple(str(address[4][0]) for address in found)
 
 
-async def _build_app(
+def _build_app(
     bus: Bus,
     settings: GatewaySettings,
+    stores: tuple[ObjectStore, ObjectStore],
     authenticator: Authenticator,
     keys: KeyRegistry,
     sessions: SessionRegistry,
     readiness: Readiness,
 ) -> ASGIApp:
+    packages, run_files = stores
     caller = ProjectCaller(bus.caller)
     installer = PackageInstaller(
         caller,
-        await open_object_store(bus, PACKAGES),
+        packages,
         max_bytes=settings.package_bytes,
         patience_s=settings.upload_patience_s,
     )
-    run_files = await open_object_store(bus, RUN_FILES)
     open_feed = partial(subscribe_to_feed, bus.client, RUN_PRINTED)
     runner = RemoteSkillRunner(caller, run_files, open_feed, artifact_bytes=settings.artifact_bytes)
     recorder = ActRecorder(AuditStream(bus), "gateway")

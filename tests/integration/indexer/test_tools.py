@@ -38,6 +38,7 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import EVENTS, PACKAGES, make_package_name
+from skillbus.indexer import wiring
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import DENSE, VectorStore
@@ -319,6 +320,22 @@ async def test_tools_that_came_while_the_embedder_was_down_are_indexed_when_desc
     reply = await put(running.bus, tool("one"))
     assert (outcomes(reply), reply.indexed) == ([UNCHANGED], True)
     assert "lab.one" in await points(running.store)
+
+
+async def test_tools_that_came_while_the_embedder_was_down_are_indexed_when_it_is_back(
+    bus: Bus,
+    store: VectorStore,
+    settings: IndexerSettings,
+    embedder: FakeEmbedder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wiring, "_RETRY_S", (0.05,))
+    async with open_indexer(bus, settings, store):
+        await put(bus, tool("before"))
+        embedder.down = True
+        assert not (await put(bus, tool("one"))).indexed
+        embedder.down = False
+        await eventually(lambda: points(store), lambda found: "lab.one" in found)
 
 
 async def test_tools_that_came_while_the_embedder_was_down_are_indexed_after_a_restart(

@@ -99,7 +99,13 @@ class World:
         """Another process on the same record and index."""
         entries, switches = KnowledgeEntries(self.record), FakeSwitches(self.calls)
         index: Index[KnowledgeEntry] = Index(
-            "knowledge", self.collections, entries, switches, FakeModels(), on_model_back=lambda: None
+            "knowledge",
+            self.collections,
+            entries,
+            switches,
+            FakeModels(),
+            on_model_back=lambda: None,
+            on_write_failed=lambda: None,
         )
         follower = KnowledgeFollower(index, self.record, self.announcer, self._compare_soon)
         return follower, KnowledgeReconciler(index, self.record, follower, self.announcer)

@@ -187,7 +187,13 @@ class Life:
         self.folders.prepare_folders()
         entries = SkillEntries(self.catalogue)
         self.index = Index(
-            ALIAS, self.collections, entries, FakeSwitches(self.calls), FakeModels(), on_model_back=lambda: None
+            ALIAS,
+            self.collections,
+            entries,
+            FakeSwitches(self.calls),
+            FakeModels(),
+            on_model_back=lambda: None,
+            on_write_failed=lambda: None,
         )
         stores = SkillStores(self.catalogue, self.packages, self.folders, self.index, self.announcer)
         self.follower = SkillFollower(stores)

@@ -71,8 +71,8 @@ from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHand
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
 
-_LEARNER_RETRY_S: Final = (2.0, 5.0, 15.0, 30.0)
-"""Delays before retries when the learner, or another service that knowledge needs, is unavailable."""
+_RETRY_S: Final = (2.0, 5.0, 15.0, 30.0)
+"""Delays before retries when the vector store, or a service that an index needs, is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,11 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
 
 
 async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Parts:
-    def compare_tools_again() -> None:
-        tools_job.retry()
+    def get_tools_job() -> PeriodicJob:
+        return tools_job
+
+    def get_knowledge_job() -> PeriodicJob:
+        return knowledge_job
 
     def compare_knowledge_again() -> None:
         knowledge_job.retry()
@@ -139,7 +142,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     await asyncio.to_thread(folders.prepare_folders)
     switches = KvRecords(bus, SWITCHES, SwitchRecord, damage_is_error=True)
     shared = _Shared(store, switches, BusModels(bus.caller), announcer, settings)
-    tool_index = _open_index(shared, ToolPoints(bus.caller), CatalogueEntries(skills, tools), compare_tools_again)
+    tool_index = _open_index(shared, ToolPoints(bus.caller), CatalogueEntries(skills, tools), get_tools_job)
     stores = SkillStores(skills, packages, folders, tool_index.index, announcer)
     follower = SkillFollower(stores)
     installer = Installer(stores, follower, _now)
@@ -147,7 +150,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
 
     record = BusKnowledge(bus.caller)
     entries = KnowledgeEntries(record)
-    knowledge_index = _open_index(shared, KnowledgePoints(bus.caller), entries, compare_knowledge_again)
+    knowledge_index = _open_index(shared, KnowledgePoints(bus.caller), entries, get_knowledge_job)
     knowledge_follower = KnowledgeFollower(knowledge_index.index, record, announcer, compare_knowledge_again)
     knowledge_reconciler = KnowledgeReconciler(knowledge_index.index, record, knowledge_follower, announcer)
 
@@ -156,11 +159,11 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
         "compare_index": reconciler.compare_index,
         "delete_unclaimed_packages": reconciler.delete_unclaimed_packages,
     }
-    tools_job = PeriodicJob(steps, every_s=settings.reconcile_every_s, postponed_by=(IndexerError,))
+    tools_job = PeriodicJob(steps, every_s=settings.reconcile_every_s, retry_s=_RETRY_S, postponed_by=(IndexerError,))
     knowledge_job = PeriodicJob(
         {"compare_knowledge": knowledge_reconciler.compare_index},
         every_s=settings.reconcile_every_s,
-        retry_s=_LEARNER_RETRY_S,
+        retry_s=_RETRY_S,
         postponed_by=(IndexerError,),
     )
     listing = CatalogueListing(skills, tools, listed)
@@ -180,17 +183,33 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
             knowledge_job,
             FolderTask(reconciler, lambda stop: watch_folders(folders, stop)),
             SwitchTask(tool_index.decisions, tool_index.driver),
-            SwitchTask(knowledge_index.decisions, knowledge_index.driver, _LEARNER_RETRY_S),
+            SwitchTask(knowledge_index.decisions, knowledge_index.driver, _RETRY_S),
         ),
     )
 
 
 def _open_index(
-    shared: _Shared, points: PointBuilder[EntryT], entries: Entries[EntryT], compare_again: Callable[[], None]
+    shared: _Shared, points: PointBuilder[EntryT], entries: Entries[EntryT], get_job: Callable[[], PeriodicJob]
 ) -> _SwitchedIndex[EntryT]:
+    """Open an index. `get_job` returns the job that compares it with the record, which is made later."""
+
+    def compare_again() -> None:
+        get_job().retry()
+
+    def compare_soon() -> None:
+        get_job().wake()
+
     alias = points.layout.dataset.alias
     collections = StoredCollections(shared.store, points)
-    index = Index(alias, collections, entries, shared.switches, shared.models, on_model_back=compare_again)
+    index = Index(
+        alias,
+        collections,
+        entries,
+        shared.switches,
+        shared.models,
+        on_model_back=compare_again,
+        on_write_failed=compare_soon,
+    )
     settings = shared.settings
     driver = SwitchDriver(
         SwitchPorts(alias, collections, entries, shared.switches, shared.announcer, _now),

@@ -75,6 +75,7 @@ class Index(Generic[EntryT]):
         switches: Switches,
         models: EmbeddingModels,
         on_model_back: Callable[[], None],
+        on_write_failed: Callable[[], None],
     ) -> None:
         self.alias = alias
         self.collections = collections
@@ -82,6 +83,7 @@ class Index(Generic[EntryT]):
         self._switches = switches
         self._models = models
         self._on_model_back = on_model_back
+        self._on_write_failed = on_write_failed
         self._opening = asyncio.Lock()
         self._without_dense: set[str] = set()
         """Collections with points that lack the vectors of their model."""
@@ -187,7 +189,17 @@ class Index(Generic[EntryT]):
             self._on_model_back()
 
     async def _write_everywhere(self, write: Callable[[str], Awaitable[None]]) -> None:
-        """Write to the live collection, which must succeed, and to the collections that a switch needs."""
+        """Write to the live collection, which must succeed, and to the collections that a switch needs.
+
+        After a failure the index is compared until it can be written again, because the caller may not come back.
+        """
+        try:
+            await self._write_live_and_others(write)
+        except IndexUnavailableError:
+            self._on_write_failed()
+            raise
+
+    async def _write_live_and_others(self, write: Callable[[str], Awaitable[None]]) -> None:
         with _raise_unavailable():
             # The switch is read before the alias: an alias moves only after its switch was recorded, so the live
             # collection is always among those written.

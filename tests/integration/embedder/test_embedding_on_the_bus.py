@@ -185,11 +185,14 @@ async def test_without_a_model_words_remain_and_vectors_alone_are_refused(bus: B
         degraded = await _embed(bus, "查询 weather", role="query", sparse=True)
         with pytest.raises(RequestError) as caught:
             await _embed(bus, "x")
+        with pytest.raises(RequestError) as unknown:
+            await _embed(bus, "x", model="000000000000")
         health = await bus.caller.call(HEALTH, Empty())
     assert (degraded.dense, degraded.model, degraded.degraded) == (None, None, "its files are missing")
     assert degraded.sparse is not None
     assert "weather" in degraded.sparse[0].terms
     assert caught.value.code == ErrorCode.MODEL_UNAVAILABLE
+    assert unknown.value.code == ErrorCode.NOT_FOUND
     assert (health.ready, health.checks[0].detail) == (False, "its files are missing")
 
 

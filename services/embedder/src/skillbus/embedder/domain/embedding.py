@@ -72,7 +72,8 @@ class EmbeddingService:
 
         Raises:
             ModelUnavailableError: only dense vectors are requested, and no model is usable.
-            ModelUnknownError: no model of that name is registered.
+            ModelUnknownError: no model of that name is registered; or only dense vectors are requested, and no model
+                has that fingerprint.
             OverloadedError, TextNotEmbeddableError, EmbedderClosedError: see `Batcher.embed_texts`.
         """
         sparse = await self._encode_sparse(request) if request.sparse else None
@@ -93,6 +94,8 @@ class EmbeddingService:
             return EmbeddingResult(batched.rows, sparse, model, batched.tokens, tuple(skipped))
         reason = "; ".join(one.reason for one in skipped) or _explain_empty_chain(request.model)
         if sparse is None:
+            if request.model is not None and not candidates:
+                raise ModelUnknownError(request.model)
             raise ModelUnavailableError(reason)
         structlog.get_logger().warning("embedding_degraded", degraded="lexical", model=request.model, reason=reason)
         return EmbeddingResult(sparse=sparse, skipped=tuple(skipped), degraded=reason)

@@ -199,6 +199,21 @@ async def test_a_request_made_for_a_request_inherits_its_deadline_and_trace(bus:
     assert seen["deadline"] <= before + 1.01
 
 
+@pytest.mark.parametrize(
+    ("content_type", "is_read"), [("application/json; charset=utf-8", True), ("text/xml", False), ("", False)]
+)
+async def test_a_body_of_another_content_type_is_refused(bus: Bus, content_type: str, is_read: bool) -> None:
+    async with parrot(bus):
+        reply = await bus.client.request(
+            SAY.subject, b'{"text": "x"}', timeout=2, headers={h.CONTENT_TYPE: content_type}
+        )
+    body = json.loads(reply.data)
+    assert ("text" in body) == is_read
+    if not is_read:
+        assert body["error"]["code"] == ErrorCode.INVALID_REQUEST
+        assert "application/msgpack" in body["error"]["message"]
+
+
 async def test_vectors_travel_as_float32_bytes_when_asked_for_by_content_type(bus: Bus) -> None:
     async def matrix(_: Say) -> Said:
         return Said(text="m", matrix=FloatMatrix(dim=2, count=1, data=b"\0\0\x80?\0\0\0@"))
@@ -236,6 +251,10 @@ async def test_a_service_can_be_discovered_and_counts_its_requests(bus: Bus) -> 
     assert [(e["name"], e["subject"], e["queue_group"]) for e in info["endpoints"]] == [
         ("say_text", "skillbus.v1.parrot.say_text", "parrot")
     ]
+    metadata = info["endpoints"][0]["metadata"]
+    assert metadata["summary"] == SAY.summary
+    assert json.loads(metadata["request_schema"])["properties"].keys() == {"text"}
+    assert json.loads(metadata["reply_schema"])["properties"].keys() == {"text", "matrix"}
     endpoint = stats["endpoints"][0]
     assert (endpoint["num_requests"], endpoint["num_errors"]) == (2, 1)
     assert endpoint["processing_time"] > 0
@@ -340,7 +359,7 @@ async def test_a_deadline_beyond_every_clock_is_refused(bus: Bus) -> None:
 
 async def test_a_reply_is_called_what_it_is(bus: Bus) -> None:
     async with parrot(bus):
-        for asked in ({h.ACCEPT: "text/html"}, {h.CONTENT_TYPE: "text/html"}):
+        for asked in ({h.ACCEPT: "text/html"}, {h.CONTENT_TYPE: "application/json"}):
             reply = await bus.client.request(SAY.subject, b'{"text": "<b>"}', headers=asked)
             assert json.loads(reply.data)["text"] == "<b>"
             assert (reply.headers or {}).get(h.CONTENT_TYPE, JSON) == JSON

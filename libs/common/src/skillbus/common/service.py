@@ -9,6 +9,7 @@ from typing import Protocol
 from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, Route, ToWire, route
+from skillbus.contracts.catalogue import SERVICES
 from skillbus.contracts.endpoint import Health, HealthCheck, make_health_endpoint
 from skillbus.contracts.message import Empty
 
@@ -54,6 +55,7 @@ async def serve_routes(
         bus.local_endpoints,
         disk=bus.disk,
         recorder=ActRecorder(AuditStream(bus), name),
+        description=SERVICES.get(name, ""),
     )
     await responder.start(*routes, route(make_health_endpoint(name), answer_health), to_wire=to_wire)
     try:

@@ -1,6 +1,6 @@
 """Every request, event and feed of skillbus: the source of the documents and of the tests that cover all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
@@ -34,3 +34,12 @@ def _list_constants(kind: type[T]) -> Iterator[T]:
 ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = tuple(_list_constants(Endpoint))
 EVENTS: Final[tuple[Event[Message], ...]] = tuple(_list_constants(Event))
 FEEDS: Final[tuple[Feed[Message], ...]] = tuple(_list_constants(Feed))
+SERVICES: Final[Mapping[str, str]] = {
+    embedder.SERVICE: "Embeds texts, and keeps the registry of providers and models.",
+    indexer.SERVICE: "Keeps skills and the catalogue of tools, and writes the indexes.",
+    retriever.SERVICE: "Searches tools and knowledge, and builds contexts.",
+    sandbox.SERVICE: "Runs skills in isolation, and keeps the history of runs.",
+    agent.SERVICE: "Follows MCP servers, and calls their tools and the builtin ones.",
+    learner.SERVICE: "Keeps the knowledge base with its items, versions, usage and projects.",
+}
+"""Description of each service that answers requests."""

@@ -27,9 +27,15 @@ def decode(kind: type[MessageT], data: bytes, content_type: str = JSON) -> Messa
     Raises:
         RequestError: `invalid_request`, with one entry in `details["fields"]` for each problem.
     """
+    if content_type not in {JSON, MSGPACK}:
+        content_type = content_type.partition(";")[0].strip().lower()
     try:
         if content_type == MSGPACK:
             return kind.model_validate(ormsgpack.unpackb(data))
+        if content_type != JSON:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, f"The content type is not supported: send {JSON} or {MSGPACK}."
+            )
         return kind.model_validate_json(data or b"{}")
     except ValidationError as error:
         raise invalid_request(error) from error

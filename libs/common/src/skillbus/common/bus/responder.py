@@ -6,6 +6,7 @@ with 429 when all permits are taken, and drains when it stops.
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -95,6 +96,20 @@ class _TaskEndpoint(MicroEndpoint):
         self._recorder = recorder
         self._metrics = metrics.get_endpoint(endpoint.service, endpoint.name)
         self._tasks: set[asyncio.Task[object]] = set()
+
+    @property
+    def _metadata(self) -> dict[str, str]:
+        """Summary and schemas of the endpoint, for `$SRV.INFO`. They are built when they are asked for."""
+        endpoint = self._route.endpoint
+        return {
+            "summary": endpoint.summary,
+            "request_schema": json.dumps(endpoint.request.model_json_schema(mode="validation")),
+            "reply_schema": json.dumps(endpoint.reply.model_json_schema(mode="serialization")),
+        }
+
+    @_metadata.setter
+    def _metadata(self, _: object) -> None:  # nats.micro assigns what the configuration says: nothing
+        pass
 
     async def drain(self) -> None:
         """Accept no more messages, and wait until the accepted ones are answered."""
@@ -252,6 +267,7 @@ class Responder:
         *,
         disk: DiskSpace | None = None,
         recorder: ActRecorder | None = None,
+        description: str = "",
     ) -> None:
         """Make the responder of a service. Without a recorder, administrative acts are not recorded."""
         self._client = client
@@ -260,7 +276,9 @@ class Responder:
         self._metrics = metrics
         self._recorder = recorder
         self._added: list[tuple[str, _TaskEndpoint]] = []
-        self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
+        self._service = Service(
+            client, ServiceConfig(name=f"skillbus-{name}", version=version, description=description)
+        )
 
     async def start(self, *routes: Route, to_wire: ToWire = lambda _: None) -> None:
         """Start to answer these routes. `to_wire` translates the service's own errors into those of the contract."""

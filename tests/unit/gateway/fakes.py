@@ -39,6 +39,7 @@ from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
@@ -264,6 +265,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     parts = GatewayParts(
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
+        SkillFiles(caller, files),
         RemoteSkillRunner(caller, run_files, listen, artifact_bytes=settings.artifact_bytes),
         RemoteToolCaller(caller, run_files, listen, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=patience_s),

@@ -25,6 +25,7 @@ IN_PATH: Final = {
     "key_id": "0" * 10,
     "model": "use-multilingual-v3",
     "name": "calculate",
+    "path": "SKILL.md",
     "run_id": "0" * 32,
     "sequence": "1",
 }

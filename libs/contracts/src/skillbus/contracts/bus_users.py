@@ -141,7 +141,7 @@ BUS_USERS: Final = (
         Zone.CORE,
         calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
         follows=(RUN_PRINTED,),
-        reads_objects=(RUN_FILES,),
+        reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES),
         keeps_keys=(API_KEYS,),
     ),

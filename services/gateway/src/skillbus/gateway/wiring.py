@@ -26,6 +26,7 @@ from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
 from skillbus.gateway.adapters.kv_api_keys import open_api_keys
 from skillbus.gateway.adapters.kv_sessions import open_sessions
+from skillbus.gateway.adapters.mcp.endpoint import McpEndpoint, open_mcp_endpoint
 from skillbus.gateway.adapters.project_caller import ProjectCaller
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
@@ -45,6 +46,7 @@ from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
@@ -102,11 +104,15 @@ async def open_gateway(
     # Opened before the keys, whose reading is repeated with a line in the log: the buckets may not be made yet.
     stores = await open_object_store(bus, PACKAGES), await open_object_store(bus, RUN_FILES)
     try:
-        async with open_api_keys(bus, ring) as keys, open_sessions(bus, session_ring) as sessions:
+        async with (
+            open_api_keys(bus, ring) as keys,
+            open_sessions(bus, session_ring) as sessions,
+            open_mcp_endpoint(settings.run_body_bytes) as mcp,
+        ):
             cookie = SessionCookie(is_secure=settings.tls_in_front or checked.tls is not None)
             authenticator = Authenticator(checked.owner_digest, ring, session_ring, cookie, keys.note_use)
             registry = SessionRegistry(sessions, authenticator)
-            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), registry, readiness)
+            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), registry, readiness, mcp)
             # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
             async with serve_http(app, settings.host, settings.port, checked.tls) as url:  # type: ignore[arg-type]
                 yield Gateway(url, readiness)
@@ -162,6 +168,7 @@ def _build_app(
     keys: KeyRegistry,
     sessions: SessionRegistry,
     readiness: Readiness,
+    mcp: McpEndpoint,
 ) -> ASGIApp:
     packages, run_files = stores
     caller = ProjectCaller(bus.caller)
@@ -177,6 +184,7 @@ def _build_app(
     parts = GatewayParts(
         caller,
         installer,
+        SkillFiles(caller, packages),
         runner,
         RemoteToolCaller(caller, run_files, open_feed, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=settings.upload_patience_s),
@@ -187,7 +195,7 @@ def _build_app(
         SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
     )
     router = build_router(parts, GuardedRoute)
-    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(bus.metrics.registry))
+    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(bus.metrics.registry), mcp)
 
 
 def load_tls_files(settings: GatewaySettings) -> TlsFiles | None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from skillbus.client.call import SentParts
 from skillbus.client.operation import ReplyParser, custom_operation, json_operation
+from skillbus.client.operations.runs import read_bytes
 from skillbus.client.route import HttpRoute, PreparedRequest
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
@@ -36,6 +37,10 @@ def _prepare_upload(package: bytes | PathLike[str], *, project: str | None = Non
     )
 
 
+def _prepare_file(name: str, path: str, *, project: str | None = None) -> PreparedRequest:
+    return PreparedRequest({"name": name, "path": path, "project": project})
+
+
 class SkillOperations:
     """Skills: installation, updates, history, pins and network approval."""
 
@@ -57,6 +62,8 @@ class SkillOperations:
     """Change the description of a skill. To change anything else, install a new package."""
     uninstall_skill = json_operation("DELETE", _SKILL, SkillSelector, SkillUninstalled)
     """Uninstall a skill: delete its folder, vectors, package and catalogue entry."""
+    get_skill_file = custom_operation(HttpRoute("GET", f"{_SKILL}/files/{{path}}"), _prepare_file, read_bytes)
+    """Return a file of a skill, such as SKILL.md, as it is in the current package."""
     get_skill_history = json_operation("GET", f"{_SKILL}/history", SkillSelector, SkillHistory)
     """List the packages of a skill, the current one first."""
     roll_back_skill = json_operation(

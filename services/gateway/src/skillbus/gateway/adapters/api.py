@@ -8,6 +8,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -18,6 +19,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
 from skillbus.gateway.adapters.guard import Guard
+from skillbus.gateway.adapters.mcp.endpoint import MCP_PATH, McpEndpoint
 from skillbus.gateway.adapters.problem_response import add_error_handlers
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.rate_limit import RateLimiter
@@ -53,6 +55,7 @@ def build_app(
     authenticator: Authenticator,
     recorder: ActRecorder,
     metrics: HttpMetrics,
+    mcp: McpEndpoint | None = None,
 ) -> ASGIApp:
     """Return the application with its layers, outermost first: boundary, body limit, guard, routes."""
     app = GatewayApi(
@@ -70,6 +73,8 @@ def build_app(
     add_error_handlers(app, router)
     app.include_router(router)
     _add_docs_page(app)
+    if mcp is not None:
+        app.router.routes.append(Route(MCP_PATH, mcp))
     limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once)
     return Boundary(BodyLimit(Guard(app, authenticator, limiter, recorder), make_body_limits(settings)), metrics)
 
@@ -105,7 +110,9 @@ def make_body_limits(settings: GatewaySettings) -> LimitOf:
         if method == "POST" and path in {"/api/skills", "/api/skills/check"}:
             return settings.package_bytes + _FORM_BYTES
         runs = (("/api/skills/", "/run"), ("/api/tools/", "/call"))
-        if method == "POST" and any(path.startswith(start) and path.endswith(end) for start, end in runs):
+        if path == MCP_PATH or (
+            method == "POST" and any(path.startswith(start) and path.endswith(end) for start, end in runs)
+        ):
             return settings.run_body_bytes
         if method == "PUT" and path == "/api/tools":
             return settings.tools_body_bytes

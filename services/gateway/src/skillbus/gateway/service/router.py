@@ -16,6 +16,7 @@ from skillbus.gateway.domain.model_tools import ModelToolFinder
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
@@ -67,6 +68,7 @@ class GatewayParts:
 
     caller: BusCaller
     installer: PackageInstaller
+    skill_files: SkillFiles
     runner: RemoteSkillRunner
     tool_caller: RemoteToolCaller
     tool_importer: ToolImporter
@@ -81,7 +83,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     """Return a router with every route. `route_class` reads the bodies."""
     caller = parts.caller
     router = APIRouter(route_class=route_class)
-    add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer))
+    add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer, parts.skill_files))
     add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
     add_call_routes(DocumentedRouter(router, _TOOLS), CallRoutes(parts.tool_caller))
     add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer, ModelToolFinder(caller)))

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from typing import Annotated, Final
+from urllib.parse import quote
 
-from fastapi import File, Form, Query, UploadFile
+from fastapi import File, Form, Query, Response, UploadFile
 from pydantic import Field
 
+from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
@@ -37,6 +39,7 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
 from skillbus.gateway.domain.package_installer import PackageInstaller, UploadedPackage, make_uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery, SkillInPath
 
 _SKILLS: Final = "/api/skills"
@@ -65,12 +68,19 @@ class NetworkBody(Message):
     """Approved places, each one from the skill's `network`. An empty list approves none."""
 
 
+class SkillFileResponse(Response):
+    """Bytes to save. Browsers neither display nor execute them."""
+
+    media_type = "application/octet-stream"
+
+
 @dataclass(frozen=True, slots=True)
 class SkillRoutes:
     """Handlers of skills."""
 
     caller: BusCaller
     installer: PackageInstaller
+    files: SkillFiles
 
     async def install_skill(self, package: PackageInForm, project: ProjectInForm = DEFAULT_PROJECT) -> UploadedSkill:
         """Install a skill package, or update the skill with the same name. `outcome` says which."""
@@ -134,6 +144,12 @@ class SkillRoutes:
         """Disable a skill: it stays installed but is neither found nor run."""
         return await self._set_state(name, project, enabled=False)
 
+    async def get_skill_file(self, name: SkillInPath, path: str, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
+        """Return a file of a skill, such as SKILL.md, as it is in the current package."""
+        content = await self.files.read_file(project, name, path)
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.rsplit('/', 1)[-1], safe='')}"}
+        return SkillFileResponse(content, headers=headers)
+
     async def _set_state(self, name: str, project: str, *, enabled: bool) -> Skill:
         state = SetToolState(project=project, id=f"skill:{name}", enabled=enabled)
         await self.caller.call(SET_TOOL_STATE, state)
@@ -146,6 +162,15 @@ def add_skill_routes(router: DocumentedRouter, routes: SkillRoutes) -> None:
     rollback: dict[str, object] = {"content_digest": "0" * 64}
     approved: dict[str, object] = {"approved": ["api.example.org:443"]}
     router.add("POST", f"{_SKILLS}/check", Role.EDITOR, routes.check_skill, CHECK_SKILL.errors)
+    file_errors = (*GET_SKILL.errors, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE)
+    router.add(
+        "GET",
+        f"{_SKILL}/files/{{path:path}}",
+        Role.READER,
+        routes.get_skill_file,
+        file_errors,
+        response=SkillFileResponse,
+    )
     router.add("GET", f"{_SKILL}/history", Role.READER, routes.get_skill_history, GET_SKILL_HISTORY.errors)
     router.add(
         "POST", f"{_SKILL}/rollback", Role.EDITOR, routes.roll_back_skill, ROLL_BACK_SKILL.errors, example=rollback

@@ -50,7 +50,7 @@ def list_steps() -> Sequence[Step]:
     pack = {"package": ("package.zip", skill_package("paint-wall", CANARY, {"scripts/main.py": f"print({CANARY!r})"}))}
     draft = {"type": "business_rule", "title": CANARY, "content": CANARY, "tags": [CANARY], "reason": CANARY}
     tool = {"id": "crm.one", "name": CANARY, "description": CANARY, "metadata": {CANARY: CANARY}}
-    address, secret = f"https://{CANARY}.example.com/v1", {"Authorization": f"Bearer {CANARY}"}
+    address, secret = f"http://127.0.0.1:9/{CANARY}", {"Authorization": f"Bearer {CANARY}"}
     server = {"name": "files", "url": f"http://127.0.0.1:9/{CANARY}", "headers": secret, "timeout_s": 1}
     skill, providers = "/api/skills/paint-wall", "/api/embedding/providers"
     return (

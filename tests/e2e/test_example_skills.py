@@ -1,6 +1,12 @@
-"""The example skills, which come with this repository: installed, found by their own descriptions, and run."""
+"""The examples, which come with this repository: skills are installed, found by their own descriptions, and run.
 
+Agents find them, and a model calls them.
+"""
+
+import asyncio
 import base64
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +15,8 @@ from pydantic import JsonValue
 
 from skillbus.common.archive import pack_directory
 
-from .conftest import EXAMPLES, Json, System
+from .conftest import EXAMPLES, ROOT, Json, System
+from .scripted_model import ScriptedModel, serve_model
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -112,3 +119,42 @@ async def test_the_list_shows_every_example_by_name(system: System, installed: d
     listed = (await system.http.get("/api/skills", params={"limit": 100})).json()
     assert [skill["name"] for skill in listed["skills"]] == _NAMES
     assert listed["total"] == len(_NAMES)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("agent", "tool"),
+    [
+        ("openai_agent", "skill__calculate"),
+        ("anthropic_agent", "skill__calculate"),
+        ("pydantic_ai_agent", "builtin__calculate"),
+        ("httpx_agent", "skill__calculate"),
+    ],
+)
+async def test_an_example_agent_finds_a_tool_and_answers_with_its_result(
+    system: System, installed: dict[str, Json], agent: str, tool: str
+) -> None:
+    """The model is scripted; its server, the agent and skillbus are real."""
+    with serve_model(ScriptedModel(tool, {"expression": "(4 + 5) * 3"})) as model:
+        environment = {
+            "SKILLBUS_URL": system.standalone.http_url,
+            "SKILLBUS_API_KEY": system.http.headers["Authorization"].removeprefix("Bearer "),
+            "OPENAI_BASE_URL": f"{model.url}/v1",
+            "OPENAI_API_KEY": "a-test",
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "a-test",
+        }
+        program = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(ROOT / "examples" / "agents" / f"{agent}.py"),
+            "what is (4 + 5) * 3?",
+            env=os.environ | environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        async with asyncio.timeout(110):
+            printed = (await program.communicate())[0].decode()
+    assert program.returncode == 0, printed[-2000:]
+    assert printed.startswith("The tool says: ")
+    assert "27" in printed
+    assert len(model.requests) == 2

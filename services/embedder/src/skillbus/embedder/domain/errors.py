@@ -9,6 +9,7 @@ EmbedderError
 ├── ModelUnknownError          no model of that name is registered
 ├── RegistryError              the registry refused or could not make a change; see `domain/registry/errors.py`
 └── ModelUnavailableError      this model cannot be used now; the next one of the chain is tried
+    ├── ModelRecordInvalidError  it cannot be opened as it is registered
     └── ModelFilesBrokenError  the model's files are missing or damaged
 """
 
@@ -81,6 +82,13 @@ class ModelUnavailableError(EmbedderError):
     """Unavailable model. The message says what is missing and what to do."""
 
     code = ErrorCode.MODEL_UNAVAILABLE
+
+
+class ModelRecordInvalidError(ModelUnavailableError):
+    """A model that cannot be opened as it is registered. Who registers it so gets this error."""
+
+    code = ErrorCode.INVALID_REQUEST
+    retryable = False
 
 
 class ModelFilesBrokenError(ModelUnavailableError):

@@ -21,7 +21,7 @@ from skillbus.embedder.adapters.local.onnx.files import MINILM_DIM, DigestCache,
 from skillbus.embedder.adapters.local.onnx.model import OnnxModel
 from skillbus.embedder.adapters.local.threaded import ThreadedModel
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
-from skillbus.embedder.domain.errors import ModelUnavailableError
+from skillbus.embedder.domain.errors import ModelRecordInvalidError, ModelUnavailableError
 from skillbus.embedder.domain.model import AsyncModel, EmbeddedRows, ModelSpec
 
 _RUNTIMES: Final[Mapping[str, LocalRuntime]] = {
@@ -163,7 +163,7 @@ def select_runtime(model: ModelRecord) -> LocalRuntime:
 def _check_spec(own: ModelSpec, model: ModelRecord) -> ModelSpec:
     """Check the registered dimensions, and limit `max_chars` to what the model reads."""
     if model.dimensions not in {None, own.dim}:
-        raise ModelUnavailableError(
+        raise ModelRecordInvalidError(
             f"model {model.provider}/{model.name} gives vectors of {own.dim} dimensions, and {model.dimensions} are "
             f"registered; set them to {own.dim} or omit them"
         )

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Self
 
 from skillbus.contracts.embedder.registry import ModelRecord
-from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
+from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelRecordInvalidError, ModelUnavailableError
 
 GRAPHS: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 TOKENIZER: Final = "tokenizer.json"
@@ -75,7 +75,7 @@ class OnnxFiles:
         if model.path is None and model.name == MINILM:
             return cls.locate_minilm()
         if model.path is None:
-            raise ModelUnavailableError(
+            raise ModelRecordInvalidError(
                 f"{record} needs a path: that of a directory with {GRAPHS[0]} and {TOKENIZER}, relative to "
                 f"{models_folder}"
             )

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from skillbus.sandbox.adapters.kernel.cgroup import Cgroups, NotDelegatedError, find_delegated
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import SandboxUnavailable
@@ -13,8 +11,6 @@ from skillbus.sandbox.domain.isolation import Meter, Metering
 
 AUTOMATIC: Final = "auto"
 OFF: Final = "off"
-
-log = structlog.get_logger(__name__)
 
 
 class ChosenMetering:
@@ -43,7 +39,6 @@ class ChosenMetering:
                 ) from reason
             self._chosen = Watchdog()
             description = f"{self._chosen.prepare()} ({reason})"
-        log.info("sandbox_metering", metering=description)
         return description
 
     def create_meter(self) -> Meter:

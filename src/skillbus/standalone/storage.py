@@ -23,6 +23,8 @@ _EMPTY_START_BYTES: Final = KEEP_FREE_BYTES + _RESERVE_BYTES + 16 * MIB
 _START_BYTES: Final = 8 * MIB
 """Free space, with that of the reserve, for a start with data: logs, lock files and the journals of the databases."""
 _WATCH_EVERY_S: Final = 1.0
+_HEAL_EVERY_S: Final = 15.0
+"""Streams are also checked as soon as a full disk has space again."""
 _MEASURE_EVERY_S: Final = 15.0
 
 log = structlog.get_logger(__name__)
@@ -83,8 +85,10 @@ class StorageWatch:
         self._client = bus.client
         self._server = server
         self._is_full = False
+        self._healing = PeriodicJob({"heal_streams": self.heal_streams}, every_s=_HEAL_EVERY_S)
         self.jobs = (
-            PeriodicJob({"watch_disk": self.watch_disk, "heal_streams": self.heal_streams}, every_s=_WATCH_EVERY_S),
+            PeriodicJob({"watch_disk": self.watch_disk}, every_s=_WATCH_EVERY_S),
+            self._healing,
             PeriodicJob({"measure_data": self.measure_data}, every_s=_MEASURE_EVERY_S),
         )
 
@@ -95,6 +99,7 @@ class StorageWatch:
             log.error("storage_full", reason=reason)
         elif reason is None and was_full:
             log.info("storage_has_room")
+            self._healing.retry()
         if _read_disk(self._data) > KEEP_FREE_BYTES + 2 * _RESERVE_BYTES:
             self._reserve.keep()
 

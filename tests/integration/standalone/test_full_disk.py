@@ -7,16 +7,19 @@ from pathlib import Path
 
 import httpx
 import pytest
-from nats.errors import TimeoutError as NatsTimeoutError
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from skillbus.common.background import run_in_background
+from skillbus.common.bus import events
 from skillbus.common.bus.connection import BusSettings, open_bus
 from skillbus.common.bus.disk_space import DiskSpace
+from skillbus.common.bus.events import publish_event
 from skillbus.common.bus.jetstream import check_jetstream
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SkillChanged
 from skillbus.contracts.resources import EVENTS
 from skillbus.standalone.app import Standalone, StandaloneSettings, StartError, open_standalone
 from skillbus.standalone.nats_server import open_nats_server
@@ -139,24 +142,28 @@ async def test_a_full_disk_refuses_new_data_everywhere_also_after_a_restart_unti
 
 
 async def test_a_stream_that_a_full_disk_closed_makes_the_system_unready_and_is_healed_when_space_is_freed(
-    mount_disk: MountDisk,
+    mount_disk: MountDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(events, "_ACK_TIMEOUT_S", 0.5)
     disk = mount_disk(64)
     data = disk.path / "data"
     async with open_nats_server(data / "nats") as server:
         settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        async with open_bus(settings, "test", CollectorRegistry()) as bus:
+        async with open_bus(settings, "test", CollectorRegistry(), DiskSpace(data)) as bus:
             await provision(bus.jetstream)
             assert (await check_jetstream(bus.client)).ready
             watch = StorageWatch(DiskSpace(data), data, bus, server)
 
             disk.fill()
-            with pytest.raises(NatsTimeoutError):
-                await bus.jetstream.publish("skillbus.evt.test", bytes(100_000), timeout=0.5)
+            large = SkillChanged(project="default", name="large", digest="0" * 100_000)
+            with pytest.raises(RequestError) as refused:
+                await publish_event(bus, SKILL_INSTALLED, large, identity="large", message_id="1", project="default")
+            assert refused.value.code is ErrorCode.STORAGE_FULL
 
             closed = await check_jetstream(bus.client)
             assert not closed.ready
             assert EVENTS.name in closed.detail
+            await watch.watch_disk()
             await watch.heal_streams()
             first_pid = server.pid
             async with run_in_background(*watch.jobs):

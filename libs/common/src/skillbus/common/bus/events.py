@@ -112,7 +112,7 @@ async def publish_event(
         project: Project of the event, for consumers that filter before they decode.
 
     Raises:
-        RequestError: `unavailable` if the stream did not store it in time.
+        RequestError: `unavailable` if the stream did not store it in time, `storage_full` on a full disk.
     """
     subject = event.subject(_NOT_A_TOKEN.sub("_", identity) or "_")
     headers = {h.MESSAGE_ID: message_id, h.CONTENT_TYPE: JSON, h.PROJECT: project}
@@ -125,6 +125,8 @@ async def publish_event(
                 subject, encode(body), timeout=_ACK_TIMEOUT_S, stream=EVENTS.name, headers=headers
             )
         except (NatsError, TimeoutError) as error:
+            if bus.disk is not None:
+                bus.disk.check()  # further attempts would be in vain
             if time.monotonic() >= give_up_at:
                 raise RequestError(ErrorCode.UNAVAILABLE, f"The stream did not store {subject}: {error!r}") from error
             log.warning("event_not_stored_yet", subject=subject, error=repr(error))

@@ -154,6 +154,10 @@ class SandboxUnavailableError(ServiceUnavailableError):
     """The server's machine cannot isolate runs."""
 
 
+class StorageFullError(ApiError):
+    """The server's disk has no room for new data."""
+
+
 class DeadlineExceededError(ApiError):
     """The deadline passed before a service replied."""
 
@@ -180,6 +184,7 @@ ERRORS: Final[Mapping[ErrorCode, type[ApiError]]] = {
     ErrorCode.MODEL_UNAVAILABLE: EmbeddingUnavailableError,
     ErrorCode.VECTOR_STORE_UNAVAILABLE: VectorStoreUnavailableError,
     ErrorCode.SANDBOX_UNAVAILABLE: SandboxUnavailableError,
+    ErrorCode.STORAGE_FULL: StorageFullError,
     ErrorCode.DEADLINE_EXCEEDED: DeadlineExceededError,
 }
 """Exception of every code. The names below `/v1`, which follow OpenAI's API, are mapped by `OPENAI_CODES`."""

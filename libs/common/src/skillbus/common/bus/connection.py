@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,26 @@ async def open_bus(
         if caller is not None:
             caller.connection_restored()
 
+    await _connect(client, settings, name, on_error, on_disconnected, on_reconnected)
+    local_endpoints: LocalEndpoints = {}
+    caller = Caller(client, local_endpoints)
+    try:
+        await caller.open()
+        jetstream = client.jetstream(timeout=5, domain=settings.jetstream_domain)
+        api = f"$JS.{settings.jetstream_domain}.API" if settings.jetstream_domain else "$JS.API"
+        yield Bus(client, jetstream, api, caller, BusMetrics(registry), local_endpoints, disk)
+    finally:
+        await _close_connection(client)
+
+
+async def _connect(
+    client: Client,
+    settings: BusSettings,
+    name: str,
+    on_error: Callable[[Exception], Awaitable[None]],
+    on_disconnected: Callable[[], Awaitable[None]],
+    on_reconnected: Callable[[], Awaitable[None]],
+) -> None:
     try:
         async with asyncio.timeout(settings.connect_timeout_s):
             await client.connect(
@@ -121,15 +141,6 @@ async def open_bus(
         raise BusUnreachableError(
             f"no NATS server at {settings.url}: start one, or set SKILLBUS_NATS_URL ({error!r})"
         ) from error
-    local_endpoints: LocalEndpoints = {}
-    caller = Caller(client, local_endpoints)
-    try:
-        await caller.open()
-        jetstream = client.jetstream(timeout=5, domain=settings.jetstream_domain)
-        api = f"$JS.{settings.jetstream_domain}.API" if settings.jetstream_domain else "$JS.API"
-        yield Bus(client, jetstream, api, caller, BusMetrics(registry), local_endpoints, disk)
-    finally:
-        await _close_connection(client)
 
 
 async def _close_connection(client: Client) -> None:

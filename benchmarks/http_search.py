@@ -26,6 +26,7 @@ from pydantic import SecretStr
 from starlette.types import Message, Receive, Scope, Send
 from tool_import import import_all, number_tools
 
+from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import settle_memory
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
@@ -74,7 +75,7 @@ class HttpClient:
         return await self._reader.readexactly(length)
 
 
-async def measure_search(tools: list[Record], queries: list[str], rounds: int) -> dict[str, object]:
+async def measure(tools: list[Record], queries: list[str], rounds: int) -> dict[str, object]:
     async with AsyncExitStack() as stack:
         bus, data = await stack.enter_async_context(open_bench_bus())
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
@@ -90,9 +91,10 @@ async def measure_search(tools: list[Record], queries: list[str], rounds: int) -
             made = (await http.post("/api/keys", json={"label": "benchmark", "projects": ["default"]})).json()
         reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rsplit(":", 1)[1]))
         try:
-            return await compare(bus, HttpClient(reader, writer, made["key"]), queries, rounds)
+            searches = await compare(bus, HttpClient(reader, writer, made["key"]), queries, rounds)
         finally:
             writer.close()
+        return searches | await measure_checks(bus)
 
 
 async def compare(bus: Bus, client: HttpClient, queries: list[str], rounds: int) -> dict[str, object]:
@@ -121,7 +123,7 @@ async def compare(bus: Bus, client: HttpClient, queries: list[str], rounds: int)
     return figures
 
 
-async def measure_checks() -> dict[str, object]:
+async def measure_checks(bus: Bus) -> dict[str, object]:
     """Return the CPU time of a check of a key, of one that other keys made, and of a session."""
     keys, sessions = KeyRing(), SessionRing()
     authenticator = Authenticator(b"x" * 32, keys, sessions)
@@ -140,7 +142,7 @@ async def measure_checks() -> dict[str, object]:
         "key_of_four_makers": {"authorization": f"Bearer {child.reveal()}"},
         "session": {"cookie": cookie, "x-csrf-token": text.make_csrf_token()},
     }
-    guard = Guard(answer_nothing, authenticator, RateLimiter(10**9, 16))
+    guard = Guard(answer_nothing, authenticator, RateLimiter(10**9, 16), ActRecorder(AuditStream(bus), "gateway"))
     return {f"check_of_{name}_us": await time_check(guard, given) for name, given in headers.items()}
 
 
@@ -189,10 +191,6 @@ async def time_check(guard: Guard, headers: dict[str, str]) -> float:
 
     rounds = [(await spend(guard)) - (await spend(None)) for _ in range(5)]
     return round(sorted(rounds)[2] / CHECKS * 1e6, 1)
-
-
-async def measure(tools: list[Record], queries: list[str], rounds: int) -> dict[str, object]:
-    return await measure_search(tools, queries, rounds) | await measure_checks()
 
 
 def main() -> None:

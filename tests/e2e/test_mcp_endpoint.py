@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+import os
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,11 +13,13 @@ import pytest
 import pytest_asyncio
 from mcp import types
 from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import McpError
 from pydantic import AnyUrl
 from tests.mcp_file import add_entry, remove_server
 
+from skillbus.cli.tools.mcp_bridge import McpBridge
 from skillbus.common.archive import PackedFile, pack_files
 from skillbus.common.testing import eventually
 
@@ -226,3 +230,54 @@ async def test_a_skillbus_is_an_mcp_server_of_another_one(system: System) -> Non
     assert (await system.http.get(link["uri"])).content == b"PNG"
     await remove_server(caller, file, "first")
     assert json.dumps(painted).count("skillbus://") == 0
+
+
+@pytest.mark.usefixtures("painter")
+async def test_the_command_serves_a_desktop_client_over_its_standard_streams(system: System) -> None:
+    environment = {**os.environ, "SKILLBUS_DATA": str(system.data)}
+    words = ["-m", "skillbus.cli", "mcp", "serve"]
+    command = StdioServerParameters(command=sys.executable, args=words, env=environment)
+    heard = list[str | None]()
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
+        greeting = await session.initialize()
+        assert (greeting.serverInfo.name, greeting.protocolVersion) == ("skillbus", types.LATEST_PROTOCOL_VERSION)
+        assert {tool.name for tool in (await session.list_tools()).tools} == TOOLS
+        painted = await session.call_tool("run_skill", {"name": "painter"}, progress_callback=on_progress)
+        assert "".join(str(message) for message in heard[1:]) == said(painted) == "painting\ndone\n"
+
+
+async def test_a_bridge_opens_another_session_when_its_server_has_forgotten_the_first(system: System) -> None:
+    lines, replies = asyncio.Queue[bytes](), asyncio.Queue[bytes]()
+
+    async def read_lines() -> AsyncIterator[bytes]:
+        while line := await lines.get():
+            yield line
+
+    async def ask(method: str, number: int | None = None, **params: object) -> Json:
+        message = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
+        lines.put_nowait(json.dumps(message).encode())
+        if number is None:
+            return {}
+        async with asyncio.timeout(10):
+            reply: Json = json.loads(await replies.get())
+        assert reply["id"] == number
+        return reply
+
+    bridge = McpBridge(system.http, None, replies.put)
+    running = asyncio.create_task(bridge.run(read_lines()))
+    client = {"name": "a", "version": "1"}
+    await ask("initialize", 1, protocolVersion="2025-03-26", capabilities={}, clientInfo=client)
+    await ask("notifications/initialized")
+    await ask("tools/list", 2)
+    (session,) = (value for name, value in bridge._session.items() if name == "mcp-session-id")
+    assert (await system.http.delete("/mcp", headers={"mcp-session-id": session})).status_code == 200
+    assert "result" in await ask("tools/list", 3)
+    lines.put_nowait(b"no JSON")
+    assert json.loads(await replies.get())["error"]["code"] == -32700
+    lines.put_nowait(b"")
+    await running
+    assert replies.empty()

@@ -168,7 +168,7 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "mcp": GroupEntry(
-        "Add MCP servers and use their tools.",
+        "Add MCP servers and use their tools; be an MCP server.",
         "skillbus mcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp",
         {
             "add": CommandEntry("tools.mcp_commands:add_server", "Add an MCP server by URL or command."),
@@ -177,6 +177,7 @@ COMMANDS: Final[Entries] = {
             "show": CommandEntry("tools.mcp_commands:show_server", "Show an MCP server."),
             "refresh": CommandEntry("tools.mcp_commands:refresh_server", "List an MCP server's tools again."),
             "remove": CommandEntry("tools.mcp_commands:remove_server", "Remove an MCP server and its tools."),
+            "serve": CommandEntry("tools.mcp_serve:serve_stdio", "Be an MCP server on standard input and output."),
         },
     ),
     "keys": GroupEntry(

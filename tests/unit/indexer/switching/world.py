@@ -319,7 +319,15 @@ class World:
         self.entries = CatalogueEntries(self.catalogue, FakeTools())
         self.collections.points[collection(A)] = hashes(records, A)
         self.collections.alias = collection(A)
-        self.index = Index(ALIAS, self.collections, self.entries, self.switches, self.models, self._on_moved)
+        self.index = Index(
+            ALIAS,
+            self.collections,
+            self.entries,
+            self.switches,
+            self.models,
+            self._on_moved,
+            on_write_failed=lambda: None,
+        )
         self.decisions = SwitchDecisions(
             self.index, self.switches, self.models, self.announcer, self.now, wake=lambda: None
         )

@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from skillbus.contracts import resources
+from skillbus.contracts.bus_users import BUS_USERS, Zone
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.documents.schemas import (
     Schemas,
@@ -23,6 +24,9 @@ from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.errors import ERROR_CLASSES
 from skillbus.contracts.message import Message
 
+_OF_CLIENTS: Final = frozenset(
+    endpoint.subject for user in BUS_USERS if user.zone is Zone.CLIENTS for endpoint in user.calls
+)
 _TYPE_NAMES: Final[Mapping[str, str]] = {
     "string": "text",
     "integer": "integer",
@@ -193,12 +197,13 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
     classes = ((code, ERROR_CLASSES[code]) for code in endpoint.own_errors)
     raised = [f"`{code}` ({known.status}, {'' if known.retryable else 'not '}retryable), " for code, known in classes]
     errors = "".join([*raised, "and " if raised else ""])
+    closed = "" if endpoint.subject in _OF_CLIENTS else " The user `client` of a deployment may not send it."
     recorded = " It is recorded in the [audit log](#audit-log)." if endpoint.act else ""
     parts = (
         f'<a id="{_heading(endpoint)}"></a>',
         f"### {endpoint.service}: {endpoint.name}",
         endpoint.summary,
-        f"Subject `{endpoint.subject}`, queue group `{endpoint.service}`. {delivery}{recorded}",
+        f"Subject `{endpoint.subject}`, queue group `{endpoint.service}`. {delivery}{closed}{recorded}",
         "**Request**",
         format_field_table(_node(schemas, describe_request(endpoint)), request=True),
         "**Reply**",

@@ -13,9 +13,10 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from skillbus.cli.skills.template import SkillLanguage, write_template
 from skillbus.common.archive import pack_directory
 
-from .conftest import EXAMPLES, ROOT, Json, System
+from .conftest import EXAMPLES, ROOT, Json, System, problem
 from .scripted_model import ScriptedModel, serve_model
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -119,6 +120,23 @@ async def test_the_list_shows_every_example_by_name(system: System, installed: d
     listed = (await system.http.get("/api/skills", params={"limit": 100})).json()
     assert [skill["name"] for skill in listed["skills"]] == _NAMES
     assert listed["total"] == len(_NAMES)
+
+
+@pytest.mark.parametrize("language", SkillLanguage)
+async def test_a_skill_made_from_the_template_is_valid_and_runs(
+    system: System, language: SkillLanguage, tmp_path: Path
+) -> None:
+    folder = tmp_path / f"new-{language}"
+    write_template(folder, language)
+    package = {"package": ("package.zip", _packed(folder))}
+    checked = (await system.http.post("/api/skills/check", files=package)).json()
+    assert (checked["valid"], checked["installable"], checked["warnings"]) == (True, True, [])
+    assert (await system.install(_packed(folder))).status_code == 201
+    ran = (await system.run(folder.name, args={"name": "林"})).json()
+    refused = await system.run(folder.name, args={})
+    assert (await system.http.delete(f"/api/skills/{folder.name}")).status_code == 200
+    assert (ran["status"], "Hello, 林!" in ran["stdout"]) == ("ok", True), ran["stderr"]
+    assert problem(refused) == (422, "invalid_arguments")
 
 
 @pytest.mark.timeout(120)

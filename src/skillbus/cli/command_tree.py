@@ -142,12 +142,13 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "skills": GroupEntry(
-        "List, show, check, roll back, pin, disable and remove skills.",
+        "List, show, make, check, roll back, pin, disable and remove skills.",
         "skillbus skills show git-commit",
         {
             "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
             "show": CommandEntry("skills.commands:show_skill", "Show an installed skill."),
             "remove": CommandEntry("skills.commands:remove_skills", "Remove skills with their files and history."),
+            "new": CommandEntry("skills.template:create_skill", "Make the folder of a new skill."),
             "check": CommandEntry("skills.commands:check_skill", "Validate a skill without installing it."),
             "history": CommandEntry("skills.commands:list_packages", "List the packages installed under a name."),
             "rollback": CommandEntry("skills.commands:roll_back_skill", "Return to an earlier package of a skill."),

@@ -121,3 +121,16 @@ def test_a_skill_is_shown_with_what_it_has(skillbus: CommandLine, server: FakeSe
     assert (shown.exit_code, server.requests[-1].url.path) == (0, "/api/skills/greet")
     assert "says hello" in shown.stdout
     assert skillbus("skills", "show", "nobody").exit_code == 1
+
+
+def test_a_new_skill_does_not_change_an_existing_folder(skillbus: CommandLine, tmp_path: Path) -> None:
+    made = skillbus("skills", "new", "greet", "--lang", "bash", "--in", str(tmp_path))
+    assert made.exit_code == 0, made.output
+    assert "skillbus install" in made.stdout
+    before = (tmp_path / "greet" / "SKILL.md").read_text()
+    assert "name: greet\n" in before
+    again = skillbus("skills", "new", "greet", "--in", str(tmp_path))
+    assert again.exit_code == 1
+    assert "greet" in again.stderr
+    assert (tmp_path / "greet" / "SKILL.md").read_text() == before
+    assert skillbus("skills", "new", "No Name", "--in", str(tmp_path)).exit_code == 2

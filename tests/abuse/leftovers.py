@@ -15,12 +15,14 @@ _SEGMENTS = Path("/proc/sysvipc/shm")
 
 _MOUNT_WORDS = ("newroot", "oldroot", "skillbus", "pytest-")
 """Words in the mount table line of a sandbox: names that bubblewrap uses, folders of skillbus, folders of a test."""
+TEST_DISK = "disk-of-a-test"
+"""Device name of a disk in memory that another test mounts."""
 
 
 def list_sandbox_mounts() -> set[str]:
     """Return the lines of the mount table that a sandbox may have added; other processes add and remove lines too."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return {line for line in lines if any(word in line for word in _MOUNT_WORDS)}
+    return {line for line in lines if any(word in line for word in _MOUNT_WORDS) and TEST_DISK not in line}
 
 
 @dataclass(frozen=True, slots=True)

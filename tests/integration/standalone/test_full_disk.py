@@ -25,6 +25,7 @@ from skillbus.standalone.app import Standalone, StandaloneSettings, StartError, 
 from skillbus.standalone.nats_server import open_nats_server
 from skillbus.standalone.storage import StorageWatch
 
+from ...abuse.leftovers import TEST_DISK
 from .packages import package
 
 FULL = (507, "storage_full")
@@ -61,7 +62,7 @@ def mount_disk(tmp_path: Path) -> Iterator[MountDisk]:
 
     def mount(size_mib: int) -> SmallDisk:
         path.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(path)]
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", TEST_DISK, str(path)]
         if subprocess.run(command, check=False, capture_output=True).returncode != 0:
             pytest.skip("this user cannot mount a disk")
         return SmallDisk(path)

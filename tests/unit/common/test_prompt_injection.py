@@ -79,6 +79,6 @@ def test_what_a_schema_says_of_its_arguments_is_read_too() -> None:
 
 @pytest.mark.parametrize("text", ["ignore " * 150_000, "A" * 1_000_000, "忽略" * 500_000, "\u200b" * 1_000_000])
 def test_a_megabyte_is_scanned_in_linear_time(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     scan_text(text)
-    assert time.perf_counter() - begun < 4
+    assert time.thread_time() - begun < 4

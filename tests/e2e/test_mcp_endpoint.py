@@ -156,7 +156,9 @@ async def test_a_key_does_over_mcp_what_it_may_do_over_http(system: System) -> N
         assert structure(await other.call_tool("search_tools", {"query": "paint a picture"}))["tools"] == []
         missing = await other.call_tool("run_skill", {"name": "painter"})
         assert said(missing).partition(":")[0] == "skill_not_found"
-    async with connected(system, await make_key(system, "runner", "default", "elsewhere"), "?project=default") as both:
+    async with connected(
+        system, await make_key(system, "runner", "default", "elsewhere"), "?project=default&stream=true"
+    ) as both:
         assert not (await both.call_tool("run_skill", {"name": "painter"})).isError
     initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
     for headers in ({}, {"Authorization": "Bearer nothing"}):
@@ -180,6 +182,7 @@ async def test_a_session_is_of_no_use_to_another_key(system: System) -> None:
     other = await system.http.post("/mcp", json=listing, headers=theirs)
     assert (own.status_code, other.status_code) == (200, 404)
     assert (await system.http.get("/mcp")).status_code == 405
+    assert 'route="/mcp"' in (await system.http.get("/metrics")).text
 
 
 @pytest.mark.usefixtures("painter")

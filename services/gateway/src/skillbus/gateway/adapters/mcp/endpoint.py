@@ -9,10 +9,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.domain.access.principal import get_caller
-from skillbus.gateway.domain.problem import make_problem
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -27,6 +24,9 @@ log = structlog.get_logger(__name__)
 class McpEndpoint:
     """ASGI app of the path. Made by `open_mcp_endpoint`."""
 
+    path: Final = MCP_PATH
+    """Name of the route in logs and metrics."""
+
     def __init__(self, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
         self._wanted = asyncio.Event()
@@ -34,18 +34,12 @@ class McpEndpoint:
         self._manager: asyncio.Future[StreamableHTTPSessionManager] = asyncio.get_running_loop().create_future()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self
         if scope["method"] not in METHODS:
             await Response(status_code=405, headers={"Allow": ", ".join(METHODS)})(scope, receive, send)
             return
         self._wanted.set()
-        try:
-            manager = await asyncio.shield(self._manager)
-        except asyncio.CancelledError:
-            if not self._closing.is_set():
-                raise
-            error = RequestError(ErrorCode.UNAVAILABLE, "The gateway is stopping.")
-            await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
-            return
+        manager = await asyncio.shield(self._manager)
         # The SDK refuses a session to every key but the one that opened it.
         from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 (loaded with the manager)
         from mcp.server.auth.provider import AccessToken  # noqa: PLC0415
@@ -59,9 +53,11 @@ class McpEndpoint:
         await self._wanted.wait()
         if self._closing.is_set():
             return
-        from skillbus.gateway.adapters.mcp.server import make_session_manager  # noqa: PLC0415
-
-        manager = make_session_manager(self._max_body_bytes)
+        try:
+            manager = await asyncio.to_thread(_make_session_manager, self._max_body_bytes)
+        except Exception as error:
+            self._manager.set_exception(error)  # every request shows it
+            raise
         async with manager.run():
             self._manager.set_result(manager)
             await self._closing.wait()
@@ -70,6 +66,12 @@ class McpEndpoint:
         """End all sessions."""
         self._closing.set()
         self._wanted.set()
+
+
+def _make_session_manager(max_body_bytes: int) -> "StreamableHTTPSessionManager":
+    from skillbus.gateway.adapters.mcp.server import make_session_manager  # noqa: PLC0415
+
+    return make_session_manager(max_body_bytes)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic import JsonValue
 from starlette.types import ASGIApp, Message, Scope
@@ -17,6 +17,7 @@ from skillbus.contracts.http import Problem
 
 _OWN: Final = "skillbus."
 """Prefix of the members that the guard put into the ASGI scope."""
+_PROJECT: Final = "project"
 _ending = set[asyncio.Task[None]]()
 """Requests that nobody waits for, until they have cancelled their work."""
 
@@ -108,8 +109,7 @@ def _make_scope(
 ) -> Scope:
     kept = {name: value for name, value in outer.items() if name.startswith(_OWN)}
     shared = {name: outer.get(name) for name in ("asgi", "http_version", "scheme", "server", "client")}
-    own_query = outer["query_string"] if path.startswith("/api/") else b""  # it may name the project
-    given = urlencode(query or {}).encode()
+    named = [(name, value) for name, value in parse_qsl(outer["query_string"].decode("latin-1")) if name == _PROJECT]
     return {
         **kept,
         **shared,
@@ -118,6 +118,6 @@ def _make_scope(
         "path": path,
         "raw_path": quote(path).encode(),
         "root_path": "",
-        "query_string": b"&".join(filter(None, (own_query, given))),
+        "query_string": urlencode([*named, *(query or {}).items()]).encode(),
         "headers": [] if body is None else [(b"content-type", b"application/json")],
     }

@@ -21,7 +21,7 @@ async def test_what_is_put_is_got_whole(bus: Bus) -> None:
     store = await open_object_store(bus, PACKAGES)
     data = os.urandom(1_500_000)
     await store.put("a.zip", data)
-    await store.put_file("b.zip", io.BytesIO(b"small"))
+    await store.put_file("b.zip", io.BytesIO(b"small"), 5)
     assert await store.get("a.zip", max_bytes=2_000_000) == data
     assert await store.names() == ["a.zip", "b.zip"]
 

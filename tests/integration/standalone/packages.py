@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import zipfile
 
 from skillbus.contracts.message import Content
@@ -11,12 +12,14 @@ def skill_md(name: str, description: str) -> str:
     return f"---\nname: {name}\ndescription: {description}\n---\n\n# {name}\n"
 
 
-def package(name: str, description: str) -> bytes:
-    """One SKILL.md and one script."""
+def package(name: str, description: str, more_bytes: int = 0) -> bytes:
+    """One SKILL.md, one script, and a file of random bytes if `more_bytes` is given."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(f"{name}/SKILL.md", skill_md(name, description))
         archive.writestr(f"{name}/scripts/main.py", "print('done')\n")
+        if more_bytes:
+            archive.writestr(f"{name}/assets/data.bin", os.urandom(more_bytes))
     return stream.getvalue()
 
 

@@ -29,6 +29,8 @@ from ...abuse.leftovers import TEST_DISK
 from .packages import package
 
 FULL = (507, "storage_full")
+LARGE = 300_000
+"""Size of a file that does not fit into a message: its package goes through the object store."""
 
 
 class SmallDisk:
@@ -84,7 +86,7 @@ async def request_storage(http: httpx.AsyncClient, number: int) -> dict[str, tup
     provider = {"name": name, "kind": "openai", "base_url": "http://127.0.0.1:9/v1"}
     answers = {
         "tools": await http.put("/api/tools", json={"tools": [tool]}),
-        "skill": await http.post("/api/skills", files={"package": ("p.zip", package(name, "Counts words."))}),
+        "skill": await http.post("/api/skills", files={"package": ("p.zip", package(name, "Counts words.", LARGE))}),
         "knowledge": await http.post("/api/knowledge", json=item),
         "run": await http.post("/api/skills/name-1/run", json={}),
         "provider": await http.post("/api/embedding/providers", json=provider),

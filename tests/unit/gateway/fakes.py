@@ -151,7 +151,7 @@ class FakeObjects:
             raise self.failures.pop(0)
         self.held[name] = data
 
-    async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
+    async def put_file(self, name: str, file: io.BufferedIOBase, size_bytes: int) -> None:
         chunk, data = bytearray(100_000), bytearray()
         while size := file.readinto(chunk):
             data += chunk[:size]

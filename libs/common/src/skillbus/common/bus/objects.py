@@ -58,18 +58,16 @@ class ObjectStore:
 
     async def put(self, name: str, data: bytes) -> None:
         """Store bytes under a name, replacing an object of that name."""
-        await self.put_file(name, io.BytesIO(data))
+        await self.put_file(name, io.BytesIO(data), len(data))
 
-    async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
-        """Store a file from its current position on, replacing an object of that name.
+    async def put_file(self, name: str, file: io.BufferedIOBase, size_bytes: int) -> None:
+        """Store a file of this size from its current position on, replacing an object of that name.
 
         Raises:
             RequestError: `storage_full` if the disk or the bucket has no room for it.
         """
         if self._disk is not None:
-            position = file.tell()
-            self._disk.check(file.seek(0, io.SEEK_END) - position)
-            file.seek(position)
+            self._disk.check(size_bytes)
         meta = ObjectMeta(options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES))
         async with jetstream_call(f"put {name} into {self._bucket}"):
             await self._store.put(name, file, meta=meta)

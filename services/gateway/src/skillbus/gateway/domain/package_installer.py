@@ -108,7 +108,7 @@ class PackageInstaller:
     async def _stage(self, package: UploadedPackage, name: str, until: float) -> None:
         async def put() -> None:
             package.file.seek(0)
-            await self._packages.put_file(name, _BufferedFile(package.file))
+            await self._packages.put_file(name, _BufferedFile(package.file), package.size_bytes)
 
         await retry_while_away(put, until)
 

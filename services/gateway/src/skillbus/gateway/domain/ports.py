@@ -55,8 +55,8 @@ class ObjectFiles(Protocol):
         """Store bytes under a name."""
         ...
 
-    async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
-        """Store the rest of a file, from its current position."""
+    async def put_file(self, name: str, file: io.BufferedIOBase, size_bytes: int) -> None:
+        """Store the rest of a file, from its current position: `size_bytes` bytes."""
         ...
 
     async def get(self, name: str, max_bytes: int) -> bytes:

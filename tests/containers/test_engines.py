@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -29,25 +31,37 @@ def image(pattern: str) -> str:
     return found.group(1)
 
 
-def passes(*arguments: str, **environment: str) -> None:
-    """Run pytest in a process of its own: those suites find their engine by the environment when they are collected."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    print(done.stdout)  # noqa: T201 - pytest shows it with a failure
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A run of pytest in a process of its own: the suites find their engine by the environment when collected."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+
+    def passes(self) -> None:
+        code = self.process.wait()
+        said = self.output.read_text("utf-8")
+        print(said)  # noqa: T201 - pytest shows it with a failure
+        assert code == 0, said[-6000:]
+
+
+@contextmanager
+def running(output: Path, *arguments: str, **environment: str) -> Iterator[Suite]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    with output.open("wb") as file:
+        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, stdout=file, stderr=file)
+    try:
+        yield Suite(process, output)
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture(scope="module")
 def qdrant_url(engine: docker.DockerClient) -> Iterator[str]:
     container = DockerContainer(image(r"image: (qdrant/qdrant:\S+)")).with_exposed_ports(6333)
-    with container.waiting_for(HttpWaitStrategy(6333, "/readyz")) as running:
-        yield f"http://{running.get_container_host_ip()}:{running.get_exposed_port(6333)}"
+    with container.waiting_for(HttpWaitStrategy(6333, "/readyz")) as started:
+        yield f"http://{started.get_container_host_ip()}:{started.get_exposed_port(6333)}"
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +75,32 @@ def nats_url(engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFacto
         .with_volume_mapping(str(config), "/etc/nats/test.conf", "ro")
         .with_exposed_ports(4222, 8222)
     )
-    with container.waiting_for(HttpWaitStrategy(8222, "/healthz")) as running:
-        yield f"nats://{running.get_container_host_ip()}:{running.get_exposed_port(4222)}"
+    with container.waiting_for(HttpWaitStrategy(8222, "/healthz")) as started:
+        yield f"nats://{started.get_container_host_ip()}:{started.get_exposed_port(4222)}"
 
 
-def test_a_qdrant_server_keeps_the_contract_of_the_vector_store(qdrant_url: str) -> None:
-    passes(CONTRACT, "-k", "server", "--deselect", INSERT_ONLY, SKILLBUS_TEST_QDRANT_URL=qdrant_url)
+@pytest.fixture(scope="module")
+def suites(qdrant_url: str, nats_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Suite, Suite]]:
+    """The suites of the vector store and of the bus, which run beside each other: both mostly wait for their engine."""
+    folder = tmp_path_factory.mktemp("suites")
+    of_vectors = (CONTRACT, "-k", "server", "--deselect", INSERT_ONLY)
+    with (
+        running(folder / "vectors", *of_vectors, SKILLBUS_TEST_QDRANT_URL=qdrant_url) as vectors,
+        running(folder / "bus", "tests/integration/common", SKILLBUS_TEST_NATS_URL=nats_url) as bus,
+    ):
+        yield vectors, bus
 
 
-def test_a_qdrant_server_never_overwrites_what_it_has_in_insert_only_mode(qdrant_url: str) -> None:
+def test_a_qdrant_server_keeps_the_contract_of_the_vector_store(suites: tuple[Suite, Suite]) -> None:
+    suites[0].passes()
+
+
+def test_the_bus_works_on_a_nats_container(suites: tuple[Suite, Suite]) -> None:
+    suites[1].passes()
+
+
+def test_a_qdrant_server_never_overwrites_what_it_has_in_insert_only_mode(qdrant_url: str, tmp_path: Path) -> None:
     if httpx.get(qdrant_url, trust_env=False).json().get("commit") == "stand-in":
         pytest.skip("the image is a stand-in for Qdrant, which ignores update_mode: only the real server can show it")
-    passes(INSERT_ONLY, SKILLBUS_TEST_QDRANT_URL=qdrant_url)
-
-
-def test_the_bus_works_on_a_nats_container(nats_url: str) -> None:
-    passes("tests/integration/common", SKILLBUS_TEST_NATS_URL=nats_url)
+    with running(tmp_path / "output", INSERT_ONLY, SKILLBUS_TEST_QDRANT_URL=qdrant_url) as suite:
+        suite.passes()

@@ -5,12 +5,11 @@ from pathlib import Path
 import docker
 import pytest
 
-from .compose import ROOT, is_podman
+from .compose import ROOT, Stack, is_podman
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
 PROFILE = ROOT / "deploy" / "seccomp-sandbox.json"
-TAG = "skillbus-sandbox:test"
 PROBE = """
 import asyncio, ctypes, os, socket
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
@@ -36,9 +35,10 @@ print("keyctl", denied(KEYCTL, 0, -3, 0), "io_uring", denied(IO_URING_SETUP, 0, 
 
 
 @pytest.fixture(scope="module")
-def image(engine: docker.DockerClient) -> str:
-    engine.images.build(path=str(ROOT), dockerfile="docker/sandbox.Dockerfile", tag=TAG, rm=True)
-    return TAG
+def image(stack: Stack) -> str:
+    """The image that the deployment runs. To build it again takes seconds, though every layer is in the cache."""
+    named = stack.compose.command("config", "--images", "sandbox").split()  # with those that it depends on
+    return next(name for name in named if name.startswith("skillbus-sandbox:"))
 
 
 def profile() -> str:

@@ -11,7 +11,7 @@ from ...programs import open_program
 
 ROOT: Final = Path(__file__).parents[3]
 TINY: Final = {
-    "context_packing": ["--rounds", "4"],
+    "context_packing": ["--rounds", "1"],
     "embedder_batching": ["--rounds", "1"],
     "embedder_on_the_bus": ["--rounds", "20"],
     "knowledge_import": ["--count", "40", "--created", "3"],

@@ -43,7 +43,7 @@ class SandboxHandlers:
     now: Callable[[], datetime]
 
     async def run_skill(self, request: RunSkill) -> SkillRan:
-        at_most_s = max(headers.remaining_s(RUN_SKILL.timeout_s) - _TO_REPLY_S, 0.1)
+        at_most_s = max(headers.caller_waits_s(RUN_SKILL.timeout_s) - _TO_REPLY_S, 0.1)
         ran = await self.runs.run(request, at_most_s)
         outcome = ran.outcome
         log.info(

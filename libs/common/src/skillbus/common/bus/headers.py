@@ -96,6 +96,12 @@ def parse_deadline(headers: Mapping[str, str]) -> float | None:
         raise ValueError("the number is too large for a time") from error
 
 
+def caller_waits_s(usual_s: float) -> float:
+    """Return the seconds until the deadline of the request being answered, `usual_s` for one without a deadline."""
+    until = deadline.get()
+    return usual_s if until is None else until - time.time()
+
+
 def remaining_s(timeout_s: float) -> float:
     """Return `timeout_s`, or less if the deadline of the request being answered comes earlier."""
     until = deadline.get()

@@ -15,13 +15,15 @@ from tests.architecture.tree import ROOT, distributions
 
 UV: Final = shutil.which("uv", path=f"{sysconfig.get_path('scripts')}:{Path('/usr/bin')}") or "uv"
 
+pytestmark = pytest.mark.timeout(180)
+
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a wheel of every distribution."""
     folder = tmp_path_factory.mktemp("dist")
     build = [UV, "build", "--all-packages", "--wheel", "--offline", "--quiet", "--out-dir", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, timeout=60)
+    subprocess.run(build, cwd=ROOT, check=True, timeout=150)
     return folder
 
 
@@ -48,7 +50,7 @@ def install(name: str, wheels: Path, site: Path) -> None:
     needed = {found.name: found for found in find_requirements(name)}
     ours = {member.name for member in distributions()} & needed.keys()
     command = [UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--no-index", "--target", str(site)]
-    subprocess.run([*command, "--find-links", str(wheels), *sorted(ours)], check=True, timeout=60)
+    subprocess.run([*command, "--find-links", str(wheels), *sorted(ours)], check=True, timeout=150)
     for found in (needed[name] for name in needed.keys() - ours):
         for top in {file.parts[0] for file in found.files or () if file.parts[0] not in {"..", "__pycache__"}}:
             if not (site / top).exists():
@@ -59,7 +61,7 @@ def run_python(site: Path, program: str) -> str:
     """Run a program that sees the standard library and the folder, and nothing of this environment."""
     start = f"import sys; sys.path.insert(0, {str(site)!r}); sys.dont_write_bytecode = True\n"
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", start + program], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-I", "-S", "-c", start + program], capture_output=True, text=True, check=False, timeout=150
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -55,12 +55,26 @@ def _nats_below(started: Started) -> set[int]:
     return {pid for pid in _descendants(started.pid) if "nats-server" in _argv(pid)}
 
 
-async def test_sigterm_ends_it_and_everything_that_it_started(up: Up, http: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_a_second_start_on_the_same_data_is_refused_and_sigterm_ends_the_first_and_everything_that_it_started(
+    up: Up, http: httpx.AsyncClient, tmp_path: Path
+) -> None:
     started = await up()
     document = await started.document()
-    assert (await http.get(f"{document['http_url']}/healthz")).status_code == 200
+    note = (tmp_path / "data" / "connection.json").read_text()
     below = _descendants(started.pid)
     assert len(_nats_below(started)) == 1
+
+    second = await up()
+    assert await second.ended(WAIT_S) == 1
+    said = await second.output() + second.errors()
+    assert str(started.pid) in said
+    assert str(tmp_path / "data") in said
+    assert "Traceback" not in said
+    assert len([line for line in said.splitlines() if "in use" in line]) == 1
+
+    for path in ("/healthz", "/readyz"):
+        assert (await http.get(f"{document['http_url']}{path}")).status_code == 200
+    assert (tmp_path / "data" / "connection.json").read_text() == note
 
     assert await started.stop(signal.SIGTERM) == 0
 
@@ -95,25 +109,6 @@ async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there
         return [hit["name"] for hit in answer.json().get("results", [])]
 
     assert await eventually(found, bool) == ["weather"]
-
-
-async def test_a_second_start_on_the_same_data_is_refused_and_the_first_stays_healthy(
-    up: Up, http: httpx.AsyncClient, tmp_path: Path
-) -> None:
-    first = await up()
-    url = (await first.document())["http_url"]
-    note = (tmp_path / "data" / "connection.json").read_text()
-
-    second = await up()
-    assert await second.ended(WAIT_S) == 1
-    said = await second.output() + second.errors()
-    assert str(first.pid) in said
-    assert str(tmp_path / "data") in said
-    assert "Traceback" not in said
-    assert len([line for line in said.splitlines() if "in use" in line]) == 1
-
-    assert (await http.get(f"{url}/readyz")).status_code == 200
-    assert (tmp_path / "data" / "connection.json").read_text() == note
 
 
 async def test_sigint_ends_it_and_its_secrets_were_told_to_nobody_but_the_owner_of_the_data(

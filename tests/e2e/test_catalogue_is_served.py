@@ -18,7 +18,7 @@ from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
     RegisterMcpServer,
 )
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS, SERVICES
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
     DELETE_MODEL,
@@ -63,7 +63,7 @@ from .conftest import EXAMPLES, System
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 _QUIET_S = 0.5
-"""After so long without another answer, all have answered."""
+"""After so long without another answer, no other service is there."""
 _WAIT_S = 5.0
 MCP_SERVER = Path(__file__).with_name("weather_server.py")
 _FIRST, _OTHER = "use-multilingual-v3", "all-MiniLM-L6-v2"
@@ -74,9 +74,11 @@ async def served(bus: Bus) -> AsyncIterator[tuple[str, str]]:
     inbox = bus.client.new_inbox()
     answers = await bus.client.subscribe(inbox)
     await bus.client.publish("$SRV.INFO", reply=inbox)
+    missing = len(SERVICES)
     try:
         while True:
-            info = json.loads((await answers.next_msg(timeout=_QUIET_S)).data)
+            info = json.loads((await answers.next_msg(timeout=_WAIT_S if missing > 0 else _QUIET_S)).data)
+            missing -= 1
             for endpoint in info["endpoints"]:
                 yield endpoint["subject"], endpoint["queue_group"]
     except TimeoutError:

@@ -100,6 +100,7 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep tests, and the programs that they start, out of the tester's folder of state."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("COLUMNS", raising=False)  # set in workers of pytest-xdist; tables obey it
         yield
 
 

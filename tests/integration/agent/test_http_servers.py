@@ -166,7 +166,7 @@ async def test_a_disabled_tool_is_not_called(agent: Agent) -> None:
     assert caught.value.code is ErrorCode.FORBIDDEN
 
 
-@pytest.mark.parametrize("tool_id", ["mcp:nobody/tool", "skill:calculate", "weather.forecast", "builtin:nothing"])
+@pytest.mark.parametrize("tool_id", ["mcp:nobody/tool", "weather.forecast", "builtin:nothing"])
 async def test_what_is_not_there_cannot_be_called(agent: Agent, tool_id: str) -> None:
     with pytest.raises(RequestError) as caught:
         await agent.call(tool_id)

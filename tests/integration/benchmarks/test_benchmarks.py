@@ -14,6 +14,7 @@ TINY: Final = {
     "context_packing": ["--rounds", "1"],
     "embedder_batching": ["--rounds", "1"],
     "embedder_on_the_bus": ["--rounds", "20"],
+    "http_search": ["--count", "40", "--rounds", "3"],
     "knowledge_import": ["--count", "40", "--created", "3"],
     "knowledge_search": ["--count", "40", "--rounds", "3"],
     "model_switch": ["--count", "40", "--searches", "10"],

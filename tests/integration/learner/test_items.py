@@ -376,8 +376,14 @@ async def test_a_failure_in_the_middle_leaves_nothing_of_the_change(knowledge: K
     assert counts == [1, 1, 0]
 
 
-@pytest.mark.parametrize("state", ["query_only = ON", "max_page_count = 1"], ids=["read-only", "full"])
-async def test_a_record_that_cannot_be_written_says_so_and_is_read_all_the_same(tmp_path: Path, state: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [("query_only = ON", ErrorCode.UNAVAILABLE), ("max_page_count = 1", ErrorCode.STORAGE_FULL)],
+    ids=["read-only", "full"],
+)
+async def test_a_record_that_cannot_be_written_says_so_and_is_read_all_the_same(
+    tmp_path: Path, state: str, code: ErrorCode
+) -> None:
     async with open_knowledge(f"sqlite:///{tmp_path}/knowledge.db") as knowledge:
         made = await knowledge.create()
         await execute(knowledge, f"PRAGMA {state}")
@@ -385,7 +391,7 @@ async def test_a_record_that_cannot_be_written_says_so_and_is_read_all_the_same(
             await knowledge.create(content="x" * 30_000)
         wire = to_wire(refused.value)
         assert wire is not None
-        assert (wire.code, wire.retryable) == (ErrorCode.UNAVAILABLE, True)
+        assert (wire.code, wire.retryable) == (code, code is ErrorCode.UNAVAILABLE)
         assert await get(knowledge, made) == made
         assert await rows(knowledge, "knowledge_outbox") == 1
 

@@ -38,7 +38,15 @@ LAYOUT = "import sys; print(id(sys), hash('seed'), open('/proc/self/maps').readl
 def servers() -> list[int]:
     """Children of this process that run the program of the fork server."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [int(pid) for pid in children if b"-I\0-S\0-B\0/proc/self/fd/" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [int(pid) for pid in children if b"-I\0-S\0-B\0/proc/self/fd/" in read_command(int(pid))]
+
+
+def read_command(pid: int) -> bytes:
+    """Return the command line of a process; empty if it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def facts(pid: int) -> dict[str, str]:
@@ -190,7 +198,7 @@ async def test_a_node_whose_start_is_cancelled_ends_before_its_agent_has_reporte
         isolation._starter._node_boot = b"setTimeout(() => {}, 60000)"  # it never says that it is ready
 
         async def list_nodes() -> list[int]:
-            commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes()}
+            commands = {pid: read_command(pid) for pid in processes()}
             return [pid for pid, command in commands.items() if command.endswith(f"node\0{NODE_BOOT}\0".encode())]
 
         starting = asyncio.create_task(isolation._start_warm("default", Warm.NODE))

@@ -86,15 +86,16 @@ def render_knowledge_report(report: KnowledgeReport) -> RenderableType:
 def _render_slices(
     slices: list[tuple[str, dict[MeasureT, Figure]]], measures: Mapping[MeasureT, str]
 ) -> Iterator[Table]:
-    """Yield a table with three rows for each slice: skillbus, BM25, and the difference."""
+    """Yield a table with a row for each measure of each slice: skillbus, BM25, and the difference."""
     rows: list[tuple[str, ...]] = []
-    for name, all_figures in slices:
-        figures = [all_figures.get(measure) for measure in measures]
-        rows.append((name, "skillbus", *(_format_interval(it.search) if it else "" for it in figures)))
-        rows.append(("", "BM25", *(f"{it.bm25.mean * 100:.1f}" if it else "" for it in figures)))
-        rows.append(("", "difference", *(_format_interval(it.difference, sign="+") if it else "" for it in figures)))
+    for name, figures in slices:
+        named = [(heading, figures[measure]) for measure, heading in measures.items() if measure in figures]
+        for number, (heading, it) in enumerate(named):
+            bm25, difference = f"{it.bm25.mean * 100:.1f}", _format_interval(it.difference, sign="+")
+            rows.append((name if number == 0 else "", heading, _format_interval(it.search), bm25, difference))
     if rows:
-        yield build_table(("queries", "", *measures.values()), rows, numbers=tuple(measures.values()))
+        headings = ("skillbus", "BM25", "difference")
+        yield build_table(("queries", "measure", *headings), rows, numbers=headings)
 
 
 def _format_interval(value: Estimate, sign: str = "") -> str:

@@ -135,6 +135,9 @@ class FakeAnnouncer:
     async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
         self._say("taken")
 
+    async def record_folder(self, outcome: InstallOutcome, record: SkillRecord) -> None:
+        """Nothing is said: the audit log has tests of its own."""
+
     async def announce_rejection(
         self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
     ) -> None:

@@ -175,6 +175,19 @@ async def test_the_documentation_loads_nothing_from_elsewhere() -> None:
     assert any(b"SwaggerUIBundle" in answer.content for answer in answers)
 
 
+async def test_every_body_in_json_has_an_example() -> None:
+    async with World(key=KEY).client() as client:
+        document = (await client.get("/openapi.json")).json()
+    bodies = {
+        (path, method): operation["requestBody"]["content"].get("application/json", {"example": "in another form"})
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if "requestBody" in operation
+    }
+    assert len(bodies) > 20
+    assert [place for place, body in bodies.items() if "example" not in body] == []
+
+
 async def test_every_route_documents_its_tag_its_meaning_and_its_problems() -> None:
     async with World(key=KEY).client() as client:
         document = (await client.get("/openapi.json")).json()

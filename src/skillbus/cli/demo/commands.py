@@ -21,6 +21,7 @@ from skillbus.cli.server.commands import (
     LogOption,
     NoKeyOption,
     describe_server,
+    remember_server,
 )
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
 from skillbus.cli.session import LocalSession, server_command
@@ -64,6 +65,8 @@ async def run_demo(
         async with AsyncExitStack() as stack:
             kept = data or (DEFAULT_DATA if stay else Path(stack.enter_context(TemporaryDirectory(prefix="skillbus-"))))
             running = await _start_server(session, stack, ServerPlan(kept, host, port, log_level, no_key), record)
+            if stay:
+                remember_server(running)
             docs_url = record.steps[0].facts["docs_url"]
             try:
                 await _finish_unless_stopped(_play_demo(session, running, folders, record), stopping)

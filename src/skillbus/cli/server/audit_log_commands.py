@@ -1,7 +1,7 @@
 """`skillbus audit log`."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
@@ -39,6 +39,10 @@ async def list_audit_log(
     session.output.show_result(listed, lambda: _render_facts(listed.facts, has_more=page.next is not None))
 
 
+_SHOWN: Final = 2
+"""Ids in a row of the table."""
+
+
 def _render_facts(facts: Sequence[AuditEntry], *, has_more: bool) -> RenderableType:
     if not facts:
         return Text("No acts are recorded.")
@@ -59,10 +63,11 @@ def _render_facts(facts: Sequence[AuditEntry], *, has_more: bool) -> RenderableT
 
 
 def _name_subjects(fact: AuditEntry) -> str:
-    """Return what was changed, followed by its choices."""
-    more = f" and {fact.count - len(fact.subjects)} more" if fact.count > len(fact.subjects) else ""
+    """Return what was changed, followed by its choices. `--json` has more of the ids."""
+    shown = fact.subjects[:_SHOWN]
+    more = f" and {fact.count - len(shown)} more" if fact.count > len(shown) else ""
     details = ", ".join(f"{name}={_format_value(value)}" for name, value in fact.details.items())
-    return " ".join(part for part in (f"{', '.join(fact.subjects)}{more}", f"({details})" if details else "") if part)
+    return " ".join(part for part in (f"{', '.join(shown)}{more}", f"({details})" if details else "") if part)
 
 
 def _format_value(value: bool | str | tuple[str, ...]) -> str:

@@ -78,14 +78,19 @@ async def start_server(
     stopping = asyncio.ensure_future(session.externals.wait_for_signal())
     try:
         async with session.externals.start(ServerPlan(data, host, http_port, log_level, no_key)) as running:
-            with suppress(OSError):  # commands in other folders then need --data
-                remember_data_directory(running.data)
+            remember_server(running)
             facts = describe_server(running, perf_counter() - started)
             session.output.show_result(facts, lambda: tables.build_document(facts))
             await stopping
         session.output.print_note("Stopped.")
     finally:
         stopping.cancel()
+
+
+def remember_server(running: RunningServer) -> None:
+    """Let commands in other folders find the server. If that fails, they need --data."""
+    with suppress(OSError):
+        remember_data_directory(running.data)
 
 
 def describe_server(running: RunningServer, took_s: float) -> dict[str, object]:

@@ -183,5 +183,6 @@ def add_skill_routes(router: DocumentedRouter, routes: SkillRoutes) -> None:
     router.add("POST", _SKILLS, Role.EDITOR, routes.install_skill, INSTALL_SKILL.errors, status=201)
     router.add("GET", _SKILLS, Role.READER, routes.list_skills, LIST_SKILLS.errors)
     router.add("GET", _SKILL, Role.READER, routes.get_skill, GET_SKILL.errors)
-    router.add("PATCH", _SKILL, Role.EDITOR, routes.update_skill, UPDATE_SKILL.errors)
+    described = {"description": "Writes a commit message for the staged changes."}
+    router.add("PATCH", _SKILL, Role.EDITOR, routes.update_skill, UPDATE_SKILL.errors, example=described)
     router.add("DELETE", _SKILL, Role.EDITOR, routes.uninstall_skill, UNINSTALL_SKILL.errors)

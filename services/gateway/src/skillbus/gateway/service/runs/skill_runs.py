@@ -111,12 +111,15 @@ def make_file_response(file: OpenedObject, name: str) -> FileResponse:
     return FileResponse(file.pieces, headers=headers)
 
 
+_EXAMPLE: Final = {"args": {"expression": "(1 + 2) * 3"}, "timeout_s": 10}
+
+
 def add_run_routes(router: DocumentedRouter, routes: RunRoutes) -> None:
     """Add the routes of runs."""
     artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE)
     # The reply is documented as a model and not derived, because it can be a stream.
     runs = router.with_replies(_REPLY).for_runs()
-    runs.add("POST", "/api/skills/{name}/run", Role.RUNNER, routes.run_skill, RUN_SKILL.errors)
+    runs.add("POST", "/api/skills/{name}/run", Role.RUNNER, routes.run_skill, RUN_SKILL.errors, example=_EXAMPLE)
     router.add("GET", _RUNS, Role.READER, routes.list_runs, LIST_RUNS.errors)
     router.add("GET", _RUN, Role.READER, routes.get_run, GET_RUN.errors)
     router.add("DELETE", _RUN, Role.RUNNER, routes.cancel_run, CANCEL_RUN.errors)

@@ -49,6 +49,24 @@ def test_the_key_of_this_machine_goes_to_no_other_server(data: Path, monkeypatch
     assert find_server("http://localhost:9000") == LOCAL
 
 
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_note_that_others_can_write_is_not_believed(data: Path, mode: int) -> None:
+    (data / "connection.json").chmod(mode)
+    assert find_server(key="mine") == LocalServer(DEFAULT_URL, "mine")
+
+
+def test_a_note_of_another_user_or_behind_a_link_is_not_believed(data: Path) -> None:
+    note = data / "connection.json"
+    note.rename(data / "elsewhere.json")
+    note.symlink_to(data / "elsewhere.json")
+    assert find_server() == LocalServer(DEFAULT_URL, None)
+    if os.geteuid() == 0:
+        note.unlink()
+        (data / "elsewhere.json").rename(note)
+        os.chown(note, 65534, 65534)
+        assert find_server() == LocalServer(DEFAULT_URL, None)
+
+
 def test_without_a_server_the_default_address_is_asked(data: Path) -> None:
     (data / "connection.json").unlink()
     assert find_server() == LocalServer(DEFAULT_URL, None)

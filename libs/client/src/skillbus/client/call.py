@@ -62,8 +62,9 @@ class Call:
 class RetryPlan:
     """Decides whether a failed call is sent again, and after which pause.
 
-    A call that did not reach the server is always sent again. An idempotent one is also sent again after a lost reply,
-    and after a problem that the server says can pass. Pauses double, are spread at random, and follow `Retry-After`.
+    A call that did not reach the server is sent again, unless its body is a stream. An idempotent one is also
+    sent again after a lost reply, and after a problem that the server says can pass. Pauses double, are spread at
+    random, and follow `Retry-After`.
     """
 
     call: Call

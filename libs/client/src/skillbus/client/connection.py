@@ -4,15 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, Self, TypedDict
-from urllib.parse import urlsplit
 
 import httpx
 
 from skillbus.client.call import Call, RetryPlan, build_error
 from skillbus.client.errors import NoReplyError, ServerUnreachableError, SkillbusError
+from skillbus.client.local_server import is_loopback_url
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 DEFAULT_RETRIES: Final = 2
@@ -178,12 +177,7 @@ def _http_options(url: str, api_key: str | None) -> _HttpOptions:
     headers = {"Accept": "application/json"}
     if check_key(api_key):
         headers["Authorization"] = f"Bearer {api_key}"
-    host = urlsplit(check_url(url)).hostname or ""
-    try:
-        is_loopback = ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost"
-    return {"base_url": url, "headers": headers, "trust_env": not is_loopback}
+    return {"base_url": url, "headers": headers, "trust_env": not is_loopback_url(check_url(url))}
 
 
 @contextmanager

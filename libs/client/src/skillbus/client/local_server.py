@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -16,6 +17,7 @@ DEFAULT_URL: Final = "http://127.0.0.1:8080"
 _NOTE: Final = "connection.json"
 _LAST_DATA: Final = Path("skillbus", "last-data")
 """File in the user's folder of state that names the data directory of the skillbus that was started last."""
+_WRITE_BY_OTHERS: Final = 0o022
 _LOOPBACK: Final = "localhost"
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -48,13 +50,14 @@ def find_data_directory() -> Path:
 def read_local_server(data: Path) -> LocalServer | None:
     """Return the server that runs on a data directory; None if none does.
 
-    A note of a server that was killed does not count: somebody else may have taken its port.
+    A note of a server that was killed does not count: somebody else may have taken its port. Nor does one that another
+    user could have written, in a folder that both use: commands would send their keys to the address in it.
 
     Raises:
         OSError: The note cannot be read, because it is another user's.
     """
     try:
-        note = json.loads((data / _NOTE).read_bytes())
+        note = json.loads(_read_own_file(data / _NOTE))
         url, key, pid = str(note["http_url"]), note.get("api_key"), int(note["pid"])
     except FileNotFoundError:
         return None
@@ -135,6 +138,19 @@ def _split_address(url: str) -> tuple[str, str, int, str]:
         if ip_address(host).is_loopback:
             host = _LOOPBACK
     return parts.scheme, host, port, parts.path.rstrip("/")
+
+
+def _read_own_file(path: Path) -> bytes:
+    """Return the content of a file that only this user or root can write; nothing if others can.
+
+    Raises:
+        OSError: It cannot be read, or is a link.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        is_own = status.st_uid in {os.geteuid(), 0} and not status.st_mode & _WRITE_BY_OTHERS
+        return file.read() if is_own and stat.S_ISREG(status.st_mode) else b""
 
 
 def _is_running(pid: int) -> bool:

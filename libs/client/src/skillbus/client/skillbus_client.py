@@ -55,7 +55,7 @@ class Skillbus(
 
         Args:
             url: Address such as `http://127.0.0.1:8080`. Default: `SKILLBUS_URL`, or the server on this machine that
-                `connection.json` in `SKILLBUS_DATA` (default `data`) describes.
+                `connection.json` describes in `SKILLBUS_DATA`, `./data`, or the data directory started last.
             api_key: Default: `SKILLBUS_API_KEY`, or the key in `connection.json` if the server is that one.
             project: Project of requests that name none. Default: the server decides.
             timeout_s: Longest silence of the server. Operations that take longer by nature have their own.

@@ -239,6 +239,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "skillbus import": "skillbus tools import` or `skillbus knowledge import",
     "skillbus export": "skillbus knowledge export",
     "skillbus index status": "skillbus index list",
+    "skillbus tools call": "skillbus call",
 }
 """Commands that had another name, by that name."""
 

@@ -268,18 +268,20 @@ async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
 
 async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody hears what it says but the first time, and a socket that nobody reads is full after a few words."""
-    make_pair = socket.socketpair
+    make_pair, narrowed = socket.socketpair, list[socket.socket]()
 
     def make_narrow_pair(*kind: int) -> tuple[socket.socket, socket.socket]:
         ours, other = make_pair(*kind)
         if kind[1:] == (socket.SOCK_SEQPACKET,):
             other.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the kernel's least: room for ten words
+            narrowed.append(other)
         return ours, other
 
     monkeypatch.setattr(socket, "socketpair", make_narrow_pair)
     async with make_isolation(forks=1, start_s=60.0) as isolation:
         await isolation.probe()
         server = isolation._starter._servers["default"]
+        assert narrowed
         nothing = os.open("/dev/null", os.O_RDWR)
         for _ in range(30):
             ends = socket.socketpair()  # a sandbox whose process 1 has ended

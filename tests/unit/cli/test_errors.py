@@ -215,6 +215,7 @@ def test_a_machine_that_cannot_isolate_is_explained_once(skillbus: CommandLine) 
         (["import", "knowledge", "x"], "skillbus knowledge import"),
         (["export", "knowledge", "x"], "skillbus knowledge export"),
         (["index", "status"], "skillbus index list"),
+        (["tools", "call", "x"], "skillbus call"),
     ],
 )
 def test_a_command_of_before_is_refused_with_its_new_name(

@@ -1,9 +1,12 @@
+import ipaddress
 import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.types import Message, Scope
 from structlog.testing import capture_logs
@@ -48,6 +51,42 @@ def test_without_a_key_loopback_names_are_served(host: str) -> None:
 )
 def test_without_a_key_other_names_are_refused_so_that_dns_rebinding_fails(host: str | None) -> None:
     assert refusal(Visit("GET", "/api/skills", host=host), keyed=False) == "forbidden"
+
+
+NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,30}[a-z0-9])?", fullmatch=True)
+PORTS = st.none() | st.integers(0, 65_535)
+LOOPBACK = st.sampled_from(["127.0.0.1", "localhost", "127.9.9.9"])
+
+
+def with_port(name: str, port: int | None) -> str:
+    return name if port is None else f"{name}:{port}"
+
+
+def names_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+@given(NAMES | st.builds("{}.{}".format, LOOPBACK, NAMES) | st.builds("{}.{}".format, NAMES, LOOPBACK), PORTS)
+def test_without_a_key_exactly_the_names_of_loopback_are_served(name: str, port: int | None) -> None:
+    visit = Visit("GET", "/api/skills", host=with_port(name, port))
+    assert refusal(visit, keyed=False) == (None if names_loopback(name) else "forbidden")
+
+
+@given(st.text(max_size=60), st.none() | st.text(max_size=60))
+def test_any_text_as_host_and_origin_is_served_or_refused(host: str, origin: str | None) -> None:
+    assert refusal(Visit("POST", "/api/skills/x", host=host, origin=origin), keyed=False) in {None, "forbidden"}
+
+
+@given(LOOPBACK, PORTS, st.sampled_from(["http", "https"]), NAMES | LOOPBACK, PORTS)
+def test_without_a_key_a_change_comes_from_a_page_of_the_same_host_and_port(
+    name: str, port: int | None, scheme: str, other: str, other_port: int | None
+) -> None:
+    host, origin = with_port(name, port), with_port(other, other_port)
+    visit = Visit("POST", "/api/skills/x", host=host, origin=f"{scheme}://{origin}")
+    assert refusal(visit, keyed=False) == (None if origin == host else "forbidden")
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT"])

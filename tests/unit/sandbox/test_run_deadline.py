@@ -26,7 +26,7 @@ class Runs:
         raise AskedError
 
 
-@pytest.mark.parametrize("waits_s", [None, 2.0, 1_800.0])
+@pytest.mark.parametrize("waits_s", [None, 20.0, 1_800.0])
 async def test_a_run_may_take_until_its_caller_stops_waiting(waits_s: float | None) -> None:
     runs = Runs()
     handlers = SandboxHandlers(runs, cast("Isolation", None), None, None, None, lambda: datetime.now(UTC))  # type: ignore[arg-type]
@@ -37,4 +37,4 @@ async def test_a_run_may_take_until_its_caller_stops_waiting(waits_s: float | No
     finally:
         headers.deadline.reset(token)
     expected_s = RUN_SKILL.timeout_s if waits_s is None else waits_s
-    assert expected_s - 4 < runs.at_most_s < expected_s
+    assert runs.at_most_s == pytest.approx(expected_s - 3, abs=1)  # 3 s for the reply

@@ -56,7 +56,7 @@ def prepare_disk(data: Path, limit_bytes: int | None) -> DiskSpace:
     """Check that the disk has enough space to start, after the release of the reserve if it needs that.
 
     Raises:
-        StartError: It has not.
+        StartError: The disk has too little free space.
     """
     disk, reserve = DiskSpace(data, limit_bytes=limit_bytes), DiskReserve(data)
     is_empty = not (data / "nats").exists()

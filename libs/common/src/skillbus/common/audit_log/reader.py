@@ -58,7 +58,10 @@ class AuditLogReader:
 
 
 def _parse_entry(message: StreamMessage) -> AuditEntry | None:
-    """Return a fact with the service that its subject names, as which alone a service may publish; None for junk."""
+    """Return a fact with the service that its subject names, or None for something else.
+
+    A service may publish below its own name only, so the subject is not a claim.
+    """
     try:
         fact = decode(AuditFact, message.data)
     except RequestError:

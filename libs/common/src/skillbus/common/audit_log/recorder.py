@@ -40,7 +40,7 @@ _ACK_TIMEOUT_S: Final = 2.0
 _RETRY_S: Final = 0.25
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-.{0,64}")
 _FAILURES: Final = 500
-"""Status from which an error says nothing about what was done."""
+"""HTTP status from which on an error leaves open whether the act was done."""
 
 log = structlog.get_logger(__name__)
 

@@ -72,7 +72,7 @@ class Crossing:
 
     @property
     def local_subject(self) -> str:
-        """Subject in the importing zone: the JetStream API is imported under the prefix of a domain."""
+        """Return the subject in the importing zone: the JetStream API is imported under the prefix of a domain."""
         return localize_subject(self.subject, self.importer)
 
 

@@ -27,7 +27,7 @@ RevocableT = TypeVar("RevocableT", bound=RevocableRecord)
 class RecordRing(Generic[RevocableT]):
     """Records by id.
 
-    A revoked record never becomes valid again: one that says otherwise is older than the revocation.
+    A revoked record never becomes valid again: a valid copy that arrives later is an older version.
     """
 
     def __init__(self) -> None:

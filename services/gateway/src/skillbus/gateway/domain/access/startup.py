@@ -47,11 +47,11 @@ class HostUnknownError(GatewayError):
 
 
 class TlsFilesInvalidError(GatewayError):
-    """The message says which file and why."""
+    """The certificate or its key cannot be used. The message says which file and why."""
 
 
 class OwnerKeyInvalidError(GatewayError):
-    """The message never contains the key."""
+    """The owner's key cannot be used. The message never contains it."""
 
 
 def hash_owner_key(key: str | None) -> bytes | None:

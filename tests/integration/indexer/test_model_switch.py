@@ -169,6 +169,8 @@ async def test_two_replicas_make_one_switch_and_one_goes_on_when_the_other_stops
 async def test_vectors_of_a_model_that_answers_in_place_of_another_never_reach_a_collection(
     running: Running, package: Package, embedder: FakeEmbedder
 ) -> None:
+    # The comparison at the start opens the collection first. Amid installations it would write their points again.
+    await eventually(lambda: running.store.resolve_alias(TOOLS.alias), lambda live: live is not None)
     await install_many(running, package, 3)
     embedder.without_dense = {"aaaa"}
     late = await running.install(package("late", "Comes without a vector."))

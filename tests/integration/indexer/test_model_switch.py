@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ from skillbus.contracts.indexer.index_switch import (
 from skillbus.contracts.indexer.skills import UNINSTALL_SKILL, SkillSelector
 from skillbus.contracts.resources import EVENTS
 from skillbus.indexer.adapters.kv_catalogue import KvSkills
+from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.vector_collections import StoredCollections
+from skillbus.indexer.domain.catalogue.entry import make_skill_entry
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import DENSE, VectorStore
@@ -169,8 +173,6 @@ async def test_two_replicas_make_one_switch_and_one_goes_on_when_the_other_stops
 async def test_vectors_of_a_model_that_answers_in_place_of_another_never_reach_a_collection(
     running: Running, package: Package, embedder: FakeEmbedder
 ) -> None:
-    # The comparison at the start opens the collection first. Amid installations it would write their points again.
-    await eventually(lambda: running.store.resolve_alias(TOOLS.alias), lambda live: live is not None)
     await install_many(running, package, 3)
     embedder.without_dense = {"aaaa"}
     late = await running.install(package("late", "Comes without a vector."))
@@ -179,6 +181,22 @@ async def test_vectors_of_a_model_that_answers_in_place_of_another_never_reach_a
     assert found == {"late": ("no dense vector", found["late"][1])}
     points, _ = await running.store.scroll(TOOLS.name_collection("aaaa"), with_vectors=(DENSE,))
     assert sum(DENSE in (point.vector or {}) for point in points) == 3
+
+
+async def test_writing_points_again_while_the_model_is_lost_keeps_the_vectors_that_are_up_to_date(
+    running: Running, package: Package, embedder: FakeEmbedder
+) -> None:
+    await install_many(running, package, 2)
+    collection = TOOLS.name_collection("aaaa")
+    entries = [make_skill_entry(record) for record in await KvSkills(running.bus).load_all()]
+    kept, changed = (entry for entry in entries if entry is not None)
+    changed = replace(changed, description="Changed while the model is lost.", digest="0" * 64)
+    embedder.without_dense = {"aaaa"}
+    tools = StoredCollections(running.store, ToolPoints(running.bus.caller))
+    # A comparison that saw installations in flight writes their points again.
+    assert not await tools.write_points(collection, [kept, changed])
+    found = await differences(running.bus, running.store, collection)
+    assert {name: stored for name, (stored, _) in found.items()} == {changed.name: "no dense vector"}
 
 
 async def test_the_old_index_is_removed_when_its_time_is_over(

@@ -11,7 +11,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel
 from skillbus.indexer.adapters.points import PointBuilder
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key
+from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key, hash_content
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
 from skillbus.vectors.datasets import parse_fingerprint
 
@@ -90,13 +90,27 @@ class StoredCollections(Generic[EntryT]):
             built = await self._points.build_points(
                 parse_fingerprint(collection), entries, dense_required=dense_required
             )
-            await self._store.upsert(collection, built.points, insert_only=insert_only)
+            points = built.points if built.complete else await self._drop_current(collection, entries, built.points)
+            if points:
+                await self._store.upsert(collection, points, insert_only=insert_only)
         return built.complete
 
     async def remove_points(self, collection: str, keys: Sequence[Key]) -> None:
         if keys:
             with _raise_unavailable():
                 await self._store.delete(collection, self._make_ids(keys))
+
+    async def _drop_current(
+        self, collection: str, entries: Sequence[EntryT], points: Sequence[models.PointStruct]
+    ) -> list[models.PointStruct]:
+        """Return the points without those whose stored point is up to date: it has the dense vector that these lack."""
+        hashes = await self.load_hashes(collection, [entry.key for entry in entries])
+        fingerprint = parse_fingerprint(collection)
+        return [
+            point
+            for entry, point in zip(entries, points, strict=True)
+            if hashes.get(entry.key) != hash_content(entry, fingerprint)
+        ]
 
     def _make_ids(self, keys: Sequence[Key]) -> list[str]:
         return [self._points.make_point_id(key) for key in keys]

@@ -105,8 +105,9 @@ class WritableCollections(Collections, Protocol[EntryT_contra]):
     ) -> bool:
         """Embed entries with the model of the collection and write their points. Return False without that model.
 
-        Without the model the points get sparse vectors only, and a content hash that says so. With `dense_required`
-        DenseUnavailableError is raised instead. With `insert_only` existing points stay.
+        Without the model the points get sparse vectors only, and a content hash that says so; points that are up to
+        date keep their dense vectors. With `dense_required` DenseUnavailableError is raised instead. With
+        `insert_only` existing points stay.
         """
 
 

@@ -127,7 +127,7 @@ async def test_files_of_skills_are_resources(system: System) -> None:
 
 
 async def test_knowledge_is_suggested_as_pending_and_found_once_it_is_approved(system: System) -> None:
-    async with connected(system, await make_key(system, "editor")) as session:
+    async with connected(system, await make_key(system, "runner")) as session:
         item = {"title": "Deploy window", "content": "We deploy on Tuesdays before noon.", "reason": "asked twice"}
         made = structure(await session.call_tool("suggest_knowledge", item))
         assert made["status"] == "pending"

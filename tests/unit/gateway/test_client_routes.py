@@ -28,6 +28,7 @@ NOT_OFFERED: Final = {
     "put_tools": {"first_line"},
     "review_knowledge": {"Skillbus-Actor"},  # `actor` of the body
     "create_knowledge": {"Skillbus-Actor", "Idempotency-Key"},  # `actor` and `idempotency_key` of the body
+    "suggest_knowledge": {"Skillbus-Actor", "Idempotency-Key"},
     "run_skill": {"stream"},  # follow_skill sends it
     "call_tool": {"stream"},  # follow_tool sends it
 }

@@ -7,6 +7,7 @@ import pytest
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.learner.items import CreateKnowledge
 from skillbus.contracts.message import JSON
 from skillbus.gateway.domain.access.principal import OWNER, Principal
 from skillbus.gateway.domain.access.rate_limit import RateLimiter
@@ -16,6 +17,8 @@ from .fakes import KEY, FakeCaller, ReplyT, RequestT, World
 
 CALLER = Principal("a-key", Role.RUNNER, frozenset({"default"}))
 OTHER = Principal("other-key", Role.RUNNER, frozenset({"default"}))
+
+LIMITED = GatewaySettings(runs_at_once=1, suggestions_per_hour=1)
 
 
 @dataclass
@@ -36,7 +39,7 @@ def is_admitted(limiter: RateLimiter, caller: Principal = CALLER) -> bool:
 
 def test_a_key_has_its_requests_of_a_minute_at_once_and_then_as_time_passes() -> None:
     clock = Clock()
-    limiter = RateLimiter(requests_per_minute=60, runs_at_once=1, clock=clock)
+    limiter = RateLimiter(requests_per_minute=60, runs_at_once=1, suggestions_per_hour=2, clock=clock)
     assert [is_admitted(limiter) for _ in range(61)] == [True] * 60 + [False]
     assert is_admitted(limiter, OTHER)
     clock.now_s = 0.9
@@ -49,7 +52,7 @@ def test_a_key_has_its_requests_of_a_minute_at_once_and_then_as_time_passes() ->
 
 def test_a_refused_key_is_told_after_how_many_seconds_it_is_let_in() -> None:
     clock = Clock()
-    limiter = RateLimiter(requests_per_minute=6, runs_at_once=1, clock=clock)
+    limiter = RateLimiter(requests_per_minute=6, runs_at_once=1, suggestions_per_hour=2, clock=clock)
     assert all(is_admitted(limiter) for _ in range(6))
     with pytest.raises(RequestError) as refused:
         limiter.admit_request(CALLER)
@@ -58,15 +61,45 @@ def test_a_refused_key_is_told_after_how_many_seconds_it_is_let_in() -> None:
     assert is_admitted(limiter)
 
 
+def test_a_key_suggests_so_many_items_an_hour_besides_its_requests() -> None:
+    clock = Clock()
+    limiter = RateLimiter(requests_per_minute=1, runs_at_once=1, suggestions_per_hour=2, clock=clock)
+    assert is_admitted(limiter)
+    for _ in range(2):
+        limiter.admit_suggestion(CALLER)
+    with pytest.raises(RequestError) as refused:
+        limiter.admit_suggestion(CALLER)
+    assert (refused.value.code, refused.value.details["retry_after_s"]) == (ErrorCode.OVERLOADED, 1800)
+    limiter.admit_suggestion(OTHER)
+    clock.now_s = 1800.0
+    limiter.admit_suggestion(CALLER)
+
+
+async def test_a_runner_suggests_pending_items_with_its_key_as_their_source() -> None:
+    world = World(LIMITED, key=KEY)
+    key = world.add_key(Role.RUNNER, "team")
+    body = {"title": "Deploy window", "content": "Tuesdays.", "idempotency_key": "once"}
+    async with world.client(key) as client:
+        await client.post("/api/knowledge/suggest", json=body)  # nobody answers
+        second = await client.post("/api/knowledge/suggest", json=body)
+        written = await client.post("/api/knowledge", json=body)
+    ((_, asked),) = world.caller.asked
+    assert asked == CreateKnowledge.model_validate(
+        {**body, "project": "team", "status": "pending", "source": "suggestion", "actor": "http"}
+        | {"source_ref": f"key:{key.split('_')[1]}"}
+    )
+    assert (second.status_code, written.status_code) == (429, 403)
+
+
 def test_the_owner_has_no_limit() -> None:
-    limiter = RateLimiter(requests_per_minute=1, runs_at_once=1, clock=Clock())
+    limiter = RateLimiter(requests_per_minute=1, runs_at_once=1, suggestions_per_hour=2, clock=Clock())
     assert all(is_admitted(limiter, OWNER) for _ in range(100))
     with limiter.hold_run(OWNER), limiter.hold_run(OWNER):
         pass
 
 
 def test_a_key_has_some_runs_at_once_and_each_makes_room_when_it_ends() -> None:
-    limiter = RateLimiter(requests_per_minute=1, runs_at_once=1)
+    limiter = RateLimiter(requests_per_minute=1, runs_at_once=1, suggestions_per_hour=1)
     with limiter.hold_run(CALLER), limiter.hold_run(OTHER), pytest.raises(RequestError) as refused:
         limiter.hold_run(CALLER).__enter__()
     assert refused.value.code is ErrorCode.OVERLOADED
@@ -98,7 +131,7 @@ class HoldingCaller(FakeCaller):
 
 async def test_a_run_counts_until_its_reply_is_sent() -> None:
     caller = HoldingCaller()
-    world = World(GatewaySettings(runs_at_once=1), key=KEY, caller=caller)
+    world = World(LIMITED, key=KEY, caller=caller)
     run = "/api/skills/calculate/run"
     async with world.client(world.add_key(Role.RUNNER, "default")) as client, asyncio.timeout(5):
         first = asyncio.create_task(client.post(run, json={}))

@@ -12,10 +12,22 @@ from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import IndexerStatus
 from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolPut, ToolPutOutcome
 from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePutOutcome
+from skillbus.contracts.learner.items import IdempotencyKey
+from skillbus.contracts.learner.knowledge import (
+    ANYBODY,
+    NOTE,
+    Actor,
+    KnowledgeContent,
+    KnowledgeTitle,
+    KnowledgeType,
+    ReasonText,
+    Tags,
+)
 from skillbus.contracts.message import Blob, Message, Project, ProjectMessage
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
 from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunResult
+from skillbus.contracts.scope import Scope
 
 
 class Problem(Message):
@@ -35,6 +47,21 @@ class Problem(Message):
     """True if the same request, unchanged, can succeed later."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
     """Data about the error, for programs. `fields` lists each invalid field of a request."""
+
+
+class SuggestKnowledge(ProjectMessage):
+    """Suggested knowledge item. It is pending until an editor has reviewed it."""
+
+    type: KnowledgeType = NOTE
+    title: KnowledgeTitle
+    content: KnowledgeContent
+    """Markdown, stored unchanged. Programs that display it must sanitize it."""
+    scope: Scope = ""
+    tags: Tags = ()
+    actor: Actor = ANYBODY
+    reason: ReasonText = ""
+    idempotency_key: IdempotencyKey | None = None
+    """Key that makes a repetition safe: the same key with the same item within one day returns the first result."""
 
 
 class UploadedSkill(Skill):

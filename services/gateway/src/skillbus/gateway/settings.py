@@ -37,6 +37,8 @@ class GatewaySettings(BaseSettings):
     """Most requests of each API key in a minute, in each replica. The owner's key has no limit."""
     runs_at_once: int = Field(default=16, ge=1)
     """Most runs of each API key at the same time, in each replica."""
+    suggestions_per_hour: int = Field(default=60, ge=1)
+    """Most knowledge items that each API key may suggest in an hour, in each replica."""
     package_bytes: int = Field(default=20 * _MIB, ge=1)
     """Largest skill package."""
     run_body_bytes: int = Field(default=32 * _MIB, ge=1)

@@ -18,7 +18,7 @@ from skillbus.client.operation import (
 )
 from skillbus.client.operations.tools import CONTENT_NDJSON, IMPORT_S, format_ndjson
 from skillbus.client.route import HttpRoute, PreparedRequest
-from skillbus.contracts.http import KnowledgeImported
+from skillbus.contracts.http import KnowledgeImported, SuggestKnowledge
 from skillbus.contracts.learner.items import (
     ArchiveKnowledge,
     CreateKnowledge,
@@ -139,6 +139,15 @@ class KnowledgeOperations:
         is_idempotent=True,
     )
     """Create an item. An idempotency key is made unless one is given, so that a repetition is safe."""
+    suggest_knowledge = json_operation(
+        "POST",
+        f"{_KNOWLEDGE}/suggest",
+        SuggestKnowledge,
+        KnowledgeWritten,
+        generated={"idempotency_key": lambda: uuid4().hex},
+        is_idempotent=True,
+    )
+    """Suggest an item, which is pending until an editor has approved it. The role runner is enough."""
     get_knowledge = json_operation("GET", _ITEM, GetKnowledge, KnowledgeItem)
     """Return one item: its current version, a given version, or the version of a given time."""
     update_knowledge = json_operation(

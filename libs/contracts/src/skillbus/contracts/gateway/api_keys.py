@@ -37,7 +37,7 @@ class Role(StrEnum):
     READER = "reader"
     """Search, read, and build contexts."""
     RUNNER = "runner"
-    """Run skills, call tools, embed texts, and give feedback."""
+    """Run skills, call tools, embed texts, give feedback, and suggest knowledge."""
     EDITOR = "editor"
     """Install skills, write and review knowledge, and import."""
     ADMIN = "admin"

@@ -31,6 +31,8 @@ from skillbus.contracts.learner.knowledge import (
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200), WITHOUT_NUL]
+
 
 class CreateKnowledge(KnowledgeDraft):
     """New item."""
@@ -40,7 +42,7 @@ class CreateKnowledge(KnowledgeDraft):
     """`active`, or `pending` for an item that must be reviewed."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""
-    idempotency_key: Annotated[str, StringConstraints(min_length=1, max_length=200), WITHOUT_NUL] | None = None
+    idempotency_key: IdempotencyKey | None = None
     """Key that makes a repetition safe: the same key with the same item within one day returns the first result."""
 
 

@@ -95,7 +95,7 @@ ReasonText = Annotated[
     Field(description="Reason of the change, for history and audit."),
 ]
 KnowledgeSource = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
-"""Origin of an item: `manual`, `import`, `log_learning`, `test_learning`, or a name that a caller chose."""
+"""Origin of an item: `manual`, `import`, `suggestion`, `log_learning`, `test_learning`, or a name of your own."""
 KnowledgeId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
 """Id that skillbus assigns: a UUID of version 7."""
 ExternalId = Annotated[str, StringConstraints(min_length=1, max_length=300), WITHOUT_NUL]
@@ -107,6 +107,8 @@ ANYBODY: Final = "anonymous"
 """Actor of requests that name none."""
 MANUAL: Final = "manual"
 IMPORTED: Final = "import"
+SUGGESTED: Final = "suggestion"
+"""Source of items that somebody suggested."""
 
 
 class KnowledgeDraft(Message):
@@ -122,7 +124,7 @@ class KnowledgeDraft(Message):
     priority: Priority = DEFAULT_PRIORITY
     """Importance. 10 is the highest."""
     source: KnowledgeSource = MANUAL
-    """Origin: `manual`, `import`, `log_learning`, `test_learning`, or another name."""
+    """Origin: `manual`, `import`, `suggestion`, `log_learning`, `test_learning`, or another name."""
     source_ref: Annotated[str, StringConstraints(max_length=300), WITHOUT_NUL] = ""
     """Reference inside the source, such as the id of a task or the name of a file."""
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""

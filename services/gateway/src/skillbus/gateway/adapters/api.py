@@ -75,7 +75,7 @@ def build_app(
     _add_docs_page(app)
     if mcp is not None:
         app.router.routes.append(Route(MCP_PATH, mcp))
-    limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once)
+    limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once, settings.suggestions_per_hour)
     return Boundary(BodyLimit(Guard(app, authenticator, limiter, recorder), make_body_limits(settings)), metrics)
 
 

@@ -75,6 +75,12 @@ def hold_run(scope: Scope) -> AbstractContextManager[None]:
     return limiter.hold_run(get_caller(scope))
 
 
+def admit_suggestion(scope: Scope) -> None:
+    """Count a suggestion of the caller. Raises RequestError if the key made too many."""
+    limiter: RateLimiter = scope[_LIMITER]
+    limiter.admit_suggestion(get_caller(scope))
+
+
 def make_origin(scope: Scope) -> Origin:
     """Return the origin of a request for the audit log: its key, whatever its headers say, and its client's address."""
     client = scope.get("client")

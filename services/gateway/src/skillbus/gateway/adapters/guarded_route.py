@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.gateway.adapters.guard import hold_run, make_origin, record_refusal
+from skillbus.gateway.adapters.guard import admit_suggestion, hold_run, make_origin, record_refusal
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute, StrictRequest
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.access.route_rule import RouteRule
@@ -61,6 +61,8 @@ class GuardedRoute(StrictJsonRoute):
             caller.check_role(self.rule.role)
             if self.rule.needs_all_projects:
                 caller.check_all_projects()
+            if self.rule.is_suggestion:
+                admit_suggestion(scope)
         except RequestError as error:
             if self.rule.role in _AUDITED_ROLES:
                 await record_refusal(scope, self.operation_id or self.name, error)

@@ -39,6 +39,8 @@ class DocumentedRouter:
     """True if its routes concern the whole system."""
     counts_runs: bool = False
     """True if requests to its routes count as runs of their key."""
+    counts_suggestions: bool = False
+    """True if requests to its routes count as suggestions of their key."""
     replies: Documented = field(default_factory=dict)
     """Documentation of replies that FastAPI does not derive: headers, other media types, other statuses."""
 
@@ -53,6 +55,10 @@ class DocumentedRouter:
     def for_runs(self) -> "DocumentedRouter":
         """Return a router for runs, of which each key may have only some at once."""
         return replace(self, counts_runs=True)
+
+    def for_suggestions(self) -> "DocumentedRouter":
+        """Return a router for suggestions, of which each key may make only some in an hour."""
+        return replace(self, counts_suggestions=True)
 
     def add(  # noqa: PLR0913 (the parts of a route that FastAPI does not derive)
         self,
@@ -71,7 +77,12 @@ class DocumentedRouter:
 
         `example` is a valid body; `body` documents a body that the handler reads itself.
         """
-        rule = RouteRule(role, needs_all_projects=self.needs_all_projects, is_run=self.counts_runs)
+        rule = RouteRule(
+            role,
+            needs_all_projects=self.needs_all_projects,
+            is_run=self.counts_runs,
+            is_suggestion=self.counts_suggestions,
+        )
         body_errors = _EVERY_BODY if method in {"POST", "PUT", "PATCH"} else ()
         if example is not None:
             body = {"requestBody": {"content": {"application/json": {"example": dict(example)}}}}

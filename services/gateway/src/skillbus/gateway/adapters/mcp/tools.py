@@ -163,7 +163,7 @@ async def _build_context(scope: Scope, given: Mapping[str, JsonValue], _: Report
 
 
 async def _suggest_knowledge(scope: Scope, given: Mapping[str, JsonValue], _: ReportProgress | None) -> McpToolResult:
-    reply = await send_inner_request(scope, "POST", "/api/knowledge", body={**given, "status": "pending"})
+    reply = await send_inner_request(scope, "POST", "/api/knowledge/suggest", body=given)
     item = _object(reply.parse_json()["item"])
     return _make_result({"id": item["id"], "status": item["status"]})
 

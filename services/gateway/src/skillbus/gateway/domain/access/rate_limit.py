@@ -1,4 +1,4 @@
-"""Limits of each API key: requests a minute, and runs at once. They hold for each replica of the gateway."""
+"""Limits of each API key: requests a minute, suggestions an hour, runs at once. They hold for each replica."""
 
 import math
 import time
@@ -13,8 +13,19 @@ from skillbus.gateway.domain.access.principal import Principal
 
 @dataclass(slots=True)
 class _TokenBucket:
+    """Tokens of one kind of one key."""
+
     tokens: float
     filled_at: float
+
+    def take_token(self, size: int, per_s: float, now: float) -> int:
+        """Take a token. Return 0, or the seconds until there is one."""
+        self.tokens = min(size, self.tokens + (now - self.filled_at) * per_s)
+        self.filled_at = now
+        if self.tokens < 1:
+            return math.ceil((1 - self.tokens) / per_s)
+        self.tokens -= 1
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +34,11 @@ class RateLimiter:
 
     requests_per_minute: int
     runs_at_once: int
+    suggestions_per_hour: int
     clock: Callable[[], float] = time.monotonic
     """Seconds that only increase."""
-    _buckets: dict[str, _TokenBucket] = field(default_factory=dict, init=False)
+    _requests: dict[str, _TokenBucket] = field(default_factory=dict, init=False)
+    _suggestions: dict[str, _TokenBucket] = field(default_factory=dict, init=False)
     _runs: Counter[str] = field(default_factory=Counter, init=False)
 
     def admit_request(self, caller: Principal) -> None:
@@ -34,16 +47,22 @@ class RateLimiter:
         Raises:
             RequestError: `overloaded` with `retry_after_s` in its details: the key made too many in the last minute.
         """
+        most = self.requests_per_minute
+        if wait_s := self._take_token(self._requests, caller, most, most / 60):
+            raise _refuse(f"The key may send {most} requests a minute", wait_s)
+
+    def admit_suggestion(self, caller: Principal) -> None:
+        """Count a suggestion, which somebody has to review. Raises RequestError as `admit_request`, for an hour."""
+        most = self.suggestions_per_hour
+        if wait_s := self._take_token(self._suggestions, caller, most, most / 3600):
+            raise _refuse(f"The key may suggest {most} items an hour", wait_s)
+
+    def _take_token(self, buckets: dict[str, _TokenBucket], caller: Principal, size: int, per_s: float) -> int:
+        """Return 0, or the seconds until the caller may come again."""
         if not caller.has_limits:
-            return
-        now, per_s = self.clock(), self.requests_per_minute / 60
-        bucket = self._buckets.setdefault(caller.name, _TokenBucket(self.requests_per_minute, now))
-        bucket.tokens = min(self.requests_per_minute, bucket.tokens + (now - bucket.filled_at) * per_s)
-        bucket.filled_at = now
-        if bucket.tokens < 1:
-            wait_s = math.ceil((1 - bucket.tokens) / per_s)
-            raise _refuse(f"The key may send {self.requests_per_minute} requests a minute", wait_s)
-        bucket.tokens -= 1
+            return 0
+        now = self.clock()
+        return buckets.setdefault(caller.name, _TokenBucket(size, now)).take_token(size, per_s, now)
 
     @contextmanager
     def hold_run(self, caller: Principal) -> Generator[None]:

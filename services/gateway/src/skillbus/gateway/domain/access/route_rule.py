@@ -9,6 +9,7 @@ from skillbus.contracts.gateway.api_keys import Role
 ROLE: Final = "x-role"
 ALL_PROJECTS: Final = "x-all-projects"
 RUN: Final = "x-run"
+SUGGESTION: Final = "x-suggestion"
 PUBLIC: Final = "public"
 """Value of `x-role` of a route that needs no key."""
 
@@ -23,6 +24,8 @@ class RouteRule:
     """True for what concerns the whole system: a key of single projects is refused."""
     is_run: bool = False
     """True if a request counts as a run of its key while it is answered."""
+    is_suggestion: bool = False
+    """True if a request counts as a suggestion of its key."""
 
     def to_openapi(self) -> dict[str, object]:
         """Return the members for the OpenAPI document."""
@@ -33,6 +36,8 @@ class RouteRule:
             members[ALL_PROJECTS] = True
         if self.is_run:
             members[RUN] = True
+        if self.is_suggestion:
+            members[SUGGESTION] = True
         return members
 
     @classmethod
@@ -43,4 +48,5 @@ class RouteRule:
             None if role == PUBLIC else Role(role),
             needs_all_projects=bool(members.get(ALL_PROJECTS)),
             is_run=bool(members.get(RUN)),
+            is_suggestion=bool(members.get(SUGGESTION)),
         )

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import Header, Query, Response
+from fastapi import Header, Query, Request, Response
 
+from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.http import SuggestKnowledge
 from skillbus.contracts.learner.items import (
     ARCHIVE_KNOWLEDGE,
     CREATE_KNOWLEDGE,
@@ -23,7 +25,7 @@ from skillbus.contracts.learner.items import (
     RestoreKnowledge,
     UpdateKnowledge,
 )
-from skillbus.contracts.learner.knowledge import EXAMPLE_ID, KnowledgeItem, VersionNumber
+from skillbus.contracts.learner.knowledge import EXAMPLE_ID, SUGGESTED, KnowledgeItem, KnowledgeStatus, VersionNumber
 from skillbus.contracts.learner.usage import (
     GET_KNOWLEDGE_USAGE,
     GIVE_FEEDBACK,
@@ -40,6 +42,7 @@ from skillbus.contracts.learner.versions import (
     ListKnowledgeVersions,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.http_headers import is_known_version, make_etag, parse_if_match, prefers_media_type
 from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE, format_markdown
 from skillbus.gateway.domain.ports import BusCaller
@@ -90,9 +93,29 @@ class KnowledgeRoutes:
         """
         key = idempotency_key or body.idempotency_key
         asked = body.model_copy(update={"actor": choose_actor(actor, body), "idempotency_key": key})
-        written = await self.caller.call(CREATE_KNOWLEDGE, asked)
-        response.headers["Location"] = f"{KNOWLEDGE}/{written.item.id}"
-        return _tagged(written, response)
+        return _located(await self.caller.call(CREATE_KNOWLEDGE, asked), response)
+
+    async def suggest_knowledge(
+        self,
+        body: SuggestKnowledge,
+        request: Request,
+        response: Response,
+        actor: ActorInHeader = None,
+        idempotency_key: KeyInHeader = None,
+    ) -> KnowledgeWritten:
+        """Suggest an item. It is pending, and searches do not find it, until an editor has approved it.
+
+        Its `source` is `suggestion`, and its `source_ref` names the API key. A key may make only some in an hour.
+        """
+        asked = CreateKnowledge(
+            **body.model_dump(exclude_unset=True, exclude={"actor", "idempotency_key"}),
+            status=KnowledgeStatus.PENDING,
+            source=SUGGESTED,
+            source_ref=f"key:{get_caller(request.scope).name}",
+            actor=choose_actor(actor, body),
+            idempotency_key=idempotency_key or body.idempotency_key,
+        )
+        return _located(await self.caller.call(CREATE_KNOWLEDGE, asked), response)
 
     async def get_knowledge(
         self,
@@ -220,6 +243,11 @@ class KnowledgeRoutes:
         return await self.caller.call(GET_KNOWLEDGE_USAGE, asked)
 
 
+def _located(written: KnowledgeWritten, response: Response) -> KnowledgeWritten:
+    response.headers["Location"] = f"{KNOWLEDGE}/{written.item.id}"
+    return _tagged(written, response)
+
+
 def _tagged(written: KnowledgeWritten, response: Response) -> KnowledgeWritten:
     response.headers["ETag"] = make_etag(written.item.version)
     return written
@@ -257,6 +285,8 @@ _READ: Final[Documented] = {
 _CHANGES: Final[dict[str, object]] = {name: value for name, value in UPDATE_KNOWLEDGE.example.items() if name != "id"}
 _FEEDBACK: Final[dict[str, object]] = {name: value for name, value in GIVE_FEEDBACK.example.items() if name != "id"}
 
+_SUGGESTION: Final[dict[str, object]] = {**CREATE_KNOWLEDGE.example, "reason": "Asked twice this week."}
+
 
 def add_knowledge_routes(router: DocumentedRouter, routes: KnowledgeRoutes) -> None:
     """Add the routes of items, after the routes of the whole base: their paths could be ids of items."""
@@ -265,6 +295,15 @@ def add_knowledge_routes(router: DocumentedRouter, routes: KnowledgeRoutes) -> N
     router.add("GET", KNOWLEDGE, Role.READER, routes.list_knowledge, LIST_KNOWLEDGE.errors)
     created.add(
         "POST", KNOWLEDGE, Role.EDITOR, routes.create_knowledge, CREATE_KNOWLEDGE.errors, status=201, example=example
+    )
+    created.for_suggestions().add(
+        "POST",
+        f"{KNOWLEDGE}/suggest",
+        Role.RUNNER,
+        routes.suggest_knowledge,
+        (*CREATE_KNOWLEDGE.errors, ErrorCode.OVERLOADED),
+        status=201,
+        example=_SUGGESTION,
     )
     read.add("GET", _ITEM, Role.READER, routes.get_knowledge, GET_KNOWLEDGE.errors)
     written.add("PUT", _ITEM, Role.EDITOR, routes.update_knowledge, UPDATE_KNOWLEDGE.errors, example=_CHANGES)

@@ -61,7 +61,7 @@ COMMANDS: Final[Entries] = {
     "init-deploy": CommandEntry(
         "deployment.commands:init_deployment", "Make the keys and certificates of a Compose deployment."
     ),
-    "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
+    "install": CommandEntry("skills.installer:install_skills", "Install skills, or update installed ones."),
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "call": CommandEntry("tools.call_command:call_tool", "Call a tool of any type."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
@@ -142,11 +142,12 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "skills": GroupEntry(
-        "List, show, make, check, roll back, pin, disable and remove skills.",
+        "List, show, make, check, import, roll back, pin, disable and remove skills.",
         "skillbus skills show git-commit",
         {
             "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
             "show": CommandEntry("skills.commands:show_skill", "Show an installed skill."),
+            "import": CommandEntry("skills.installer:install_skills", "Import a folder of skills: `skillbus install`."),
             "remove": CommandEntry("skills.commands:remove_skills", "Remove skills with their files and history."),
             "new": CommandEntry("skills.template:create_skill", "Make the folder of a new skill."),
             "check": CommandEntry("skills.commands:check_skill", "Validate a skill without installing it."),
@@ -236,7 +237,7 @@ COMMANDS: Final[Entries] = {
 RENAMED: Final[Mapping[str, str]] = {
     "skillbus list": "skillbus skills list",
     "skillbus remove": "skillbus skills remove",
-    "skillbus import": "skillbus tools import` or `skillbus knowledge import",
+    "skillbus import": "skillbus skills import`, `skillbus tools import` or `skillbus knowledge import",
     "skillbus export": "skillbus knowledge export",
     "skillbus index status": "skillbus index list",
     "skillbus tools call": "skillbus call",

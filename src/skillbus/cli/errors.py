@@ -7,7 +7,8 @@ CliError                   exit 1
 ├── NoAnswerError          the connection broke off, or the reply did not arrive in time
 ├── UnreachableError       exit 3: no server listens at the address
 ├── LocalFileError         a local file cannot be read, packed or written
-├── NotASkillError         a local folder has no SKILL.md
+├── NotASkillError         a folder has no SKILL.md, or contains what cannot be installed
+├── GitError               a commit of a git repository cannot be fetched
 ├── StartFailedError       the one-process server did not start
 ├── RunFailedError         a run ended with another status than ok
 ├── CannotCalibrateError   the judged data or the vectors are not enough for a fit; nothing was saved
@@ -155,6 +156,11 @@ class LocalFileError(CliError):
 class NotASkillError(CliError):
     title = "Not a skill"
     code = "not_a_skill"
+
+
+class GitError(CliError):
+    title = "The repository cannot be fetched"
+    code = "git_failed"
 
 
 class StartFailedError(CliError):

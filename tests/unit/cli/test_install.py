@@ -89,6 +89,32 @@ def test_a_folder_of_skills_installs_each_of_them(
     assert list(server.skills) == ["greet"]
 
 
+def test_import_is_the_same_for_folders_at_any_depth_and_links_to_skills(
+    skillbus: CommandLine, server: FakeServer, skill_folder: Path, tmp_path: Path
+) -> None:
+    top = tmp_path / "claude"
+    deep = top / "plugins" / "writing" / "skills" / "edit"
+    for folder in (deep, deep / "inside", top / ".git" / "hidden", top / "node_modules" / "package"):
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_bytes((skill_folder / "SKILL.md").read_bytes())
+    (top / "greet").symlink_to(skill_folder)
+    (top / "loop").symlink_to(top)
+    result = skillbus("skills", "import", str(top))
+    assert result.exit_code == 0, result.output
+    assert set(server.skills) == {"greet", "edit"}
+    assert "2 skills: 2 installed" in result.stdout
+
+
+def test_two_folders_with_one_name_are_pointed_out(
+    skillbus: CommandLine, server: FakeServer, skill_folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copies" / "greet"
+    copy.mkdir(parents=True)
+    (copy / "SKILL.md").write_bytes((skill_folder / "SKILL.md").read_bytes())
+    result = skillbus("install", str(skill_folder), str(copy))
+    assert "2 packages have this name" in result.stdout
+
+
 def test_a_folder_without_skills_is_refused_before_anything_is_sent(
     skillbus: CommandLine, server: FakeServer, tmp_path: Path
 ) -> None:

@@ -17,7 +17,9 @@ from skillbus.cli.knowledge.importer import import_files, list_markdown_files
 from skillbus.cli.knowledge.view import format_context, render_short_hits
 from skillbus.cli.output import CommandOutput, clean_text
 from skillbus.cli.runs.runner import request_run
-from skillbus.cli.skills.commands import install_all, render_results, request_skills
+from skillbus.cli.skills.commands import request_skills
+from skillbus.cli.skills.installer import install_all, render_results
+from skillbus.cli.skills.packages import PackageToInstall
 from skillbus.cli.tools.view import render_hits
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import ToolsFound
@@ -126,7 +128,8 @@ class Demo:
     async def _install_skills(self) -> frozenset[str]:
         with self.record.begin_step("install") as step:
             with self.output.show_progress("Installing", len(self.skills)) as begin_item:
-                results = await install_all(self.connection, self.skills, begin_item)
+                packages = [PackageToInstall(str(folder), folder) for folder in self.skills]
+                results = await install_all(self.connection, packages, begin_item)
             step.facts["results"] = [result.document() for result in results]
             self._print_title(f"{len(results)} skills from {self.skills[0].parent}")
             self.output.print_text(render_results(results))

@@ -1,24 +1,20 @@
-"""`skillbus install` and `skillbus skills`."""
+"""`skillbus skills`. Installing and making skills have their own modules."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import SKILLS
-from skillbus.cli.errors import EXIT_FAILED, CliError, LocalFileError, NotASkillError, UnreachableError
+from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.options import NameArgument, check_skill_name
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.cli.skills.packages import open_package
 from skillbus.cli.skills.view import render_check, render_history, render_network, render_skills
 from skillbus.client.call import join_path
-from skillbus.common.archive import ArchiveError, pack_directory
-from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory, SkillsListed
 from skillbus.contracts.network import normalize_place
@@ -26,10 +22,6 @@ from skillbus.contracts.network import normalize_place
 if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection
 
-Paths = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATH...", exists=True, help="Skills: .zip files, folders, or a folder of skills."),
-]
 Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the skills to remove.")]
 Tag = Annotated[str | None, typer.Option("--tag", help="Only skills with this tag.")]
@@ -51,115 +43,7 @@ Withdraw = Annotated[
     typer.Option("--withdraw", metavar="HOST:PORT", help="Place that its runs may not reach any more. Repeatable."),
 ]
 
-_LEFT_OUT: Final = (".git", ".vectorized")
-"""Not part of a skill: its history, and the mark of an earlier indexing."""
 _PAGE_SIZE: Final = 200
-_ZIP: Final = "application/zip"
-
-PackageForm = dict[str, tuple[str, bytes | BinaryIO, str]]
-"""Form with a package: its file name, content and media type."""
-
-
-@dataclass(frozen=True, slots=True)
-class InstallResult:
-    """Result of the installation of one path: either `installed` or `error` is set."""
-
-    path: Path
-    installed: UploadedSkill | None = None
-    error: CliError | None = None
-
-    def document(self) -> dict[str, object]:
-        """Return the result for programs."""
-        if self.error is not None:
-            return {"path": str(self.path), "outcome": "failed", "error": self.error.document()}
-        return {"path": str(self.path)} | (self.installed.model_dump(mode="json") if self.installed else {})
-
-
-@remote_command("skillbus install examples/skills")
-async def install_skills(session: Session, paths: Paths) -> None:
-    """Install skills, or update installed ones.
-
-    A folder without a SKILL.md stands for the skills in it. A skill that fails does not stop the others.
-    """
-    paths = list(_list_packages(paths))
-    with session.output.show_progress("Installing", len(paths)) as begin_item:
-        results = await install_all(session.connection, paths, begin_item)
-    document: dict[str, object] = {"results": [result.document() for result in results]}
-    session.output.show_result(document, lambda: render_results(results))
-    failed = [(result.path, result.error) for result in results if result.error is not None]
-    for path, error in failed if not session.output.as_json else ():
-        session.output.print_note(f"{path}:", "bold")
-        session.output.print_error(error)
-    if failed:
-        raise typer.Exit(EXIT_FAILED)
-
-
-def _list_packages(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the paths, with the skills in it for a folder that is none itself."""
-    for path in paths:
-        skills = [] if (path / "SKILL.md").exists() else sorted(found.parent for found in path.glob("*/SKILL.md"))
-        yield from skills or [path]
-
-
-async def install_all(
-    connection: "ApiConnection", paths: Sequence[Path], begin_item: Callable[[str], None]
-) -> list[InstallResult]:
-    """Install skills one after the other.
-
-    Raises:
-        UnreachableError: There is no server, so the other paths are not tried.
-    """
-    results: list[InstallResult] = []
-    for path in paths:
-        begin_item(path.name)
-        try:
-            with open_package(path) as files:
-                skill = await connection.request(UploadedSkill, "POST", SKILLS, files=files, data=connection.scope)
-                results.append(InstallResult(path, skill))
-        except UnreachableError:
-            raise
-        except CliError as error:
-            results.append(InstallResult(path, error=error))
-    return results
-
-
-@contextmanager
-def open_package(path: Path) -> Iterator[PackageForm]:
-    """Open the package at a path, a .zip file or a folder with a SKILL.md, and yield the form to upload.
-
-    Raises:
-        LocalFileError: It cannot be read or packed.
-        NotASkillError: It is a folder without a SKILL.md.
-    """
-    try:
-        if path.is_dir():
-            yield {"package": (f"{path.resolve().name}.zip", _pack_folder(path), _ZIP)}
-        else:
-            with path.open("rb") as file:
-                yield {"package": (path.name, file, _ZIP)}
-    except OSError as error:
-        raise LocalFileError.from_os_error(path, error) from error
-
-
-def _pack_folder(folder: Path) -> bytes:
-    if not any(child.name.lower() == "skill.md" for child in folder.iterdir()):
-        raise NotASkillError(f"{folder} has no SKILL.md", "A skill is a folder with a SKILL.md.")
-    try:
-        return pack_directory(folder, skip=_LEFT_OUT)
-    except ArchiveError as error:
-        raise LocalFileError(f"{folder} cannot be packed: {error}", "Correct or move that file.") from error
-
-
-def render_results(results: Sequence[InstallResult]) -> Table:
-    """Render the results of an installation."""
-    rows = []
-    for result in results:
-        if (skill := result.installed) is None:
-            rows.append((str(result.path), "-", "failed", ""))
-        else:
-            warnings = "; ".join(f"{finding.where} {finding.message}".strip() for finding in skill.warnings)
-            rows.append((skill.name, skill.version or "-", skill.outcome, warnings))
-    return tables.build_table(("name", "version", "outcome", "warnings"), rows)
 
 
 @remote_command("skillbus skills list --tag git")

@@ -86,7 +86,7 @@ class CommandOutput:
     @contextmanager
     def show_progress(self, title: str, total: int) -> Iterator[Callable[[str], None]]:
         """Show a bar on a terminal. Call the yielded function with the name of each item before its work begins."""
-        with self._open_bars("count") as bars:
+        with self._open_bars() as bars:
             if bars is None:
                 yield lambda _: None
                 return
@@ -101,19 +101,28 @@ class CommandOutput:
             yield begin_item
 
     @contextmanager
-    def show_transfer(self, title: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-        """Show a bar on a terminal. Call the yielded function with the number of bytes done since the last call."""
-        with self._open_bars("bytes") as bars:
+    def show_items(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Show a bar with rate and time left on a terminal. Call the yielded function with the items done since then.
+
+        A total of None means that the number is unknown.
+        """
+        with self._open_bars(has_rate=True) as bars:
             if bars is None:
                 yield lambda _: None
                 return
-            task = bars.add_task(clean_text(title), total=total_bytes, step="")
-            yield lambda more: bars.update(task, advance=more)
+            task = bars.add_task(clean_text(title), total=total, step="")
+
+            def add_done(more: int) -> None:
+                bars.update(task, advance=more)
+                rate = bars.tasks[0].speed
+                bars.update(task, step=f"{rate:,.0f}/s" if rate else "")
+
+            yield add_done
 
     @contextmanager
     def show_steps(self) -> Iterator[ShowStep]:
         """Show one bar for each name on a terminal; elsewhere print a note when a name enters a new step."""
-        with self._open_bars("count") as bars:
+        with self._open_bars() as bars:
             tasks: dict[str, TaskID] = {}
             steps: dict[str, str] = {}
 
@@ -130,16 +139,17 @@ class CommandOutput:
             yield show_step
 
     @contextmanager
-    def _open_bars(self, unit: str) -> Iterator[Progress | None]:
+    def _open_bars(self, *, has_rate: bool = False) -> Iterator[Progress | None]:
         if self.as_json or not self.err.is_terminal:
             yield None
             return
         # Slow to import, and most commands show no bar.
-        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-        done: ProgressColumn = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
         title, step = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[step]}", markup=False)
-        with Progress(title, BarColumn(), done, step, console=self.err, transient=True) as bars:
+        columns: list[ProgressColumn] = [title, BarColumn(), MofNCompleteColumn(), step]
+        columns += [TimeRemainingColumn()] if has_rate else []
+        with Progress(*columns, console=self.err, transient=True) as bars:
             yield bars
 
 

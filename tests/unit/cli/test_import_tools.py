@@ -1,12 +1,14 @@
 import io
 import json
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 from rich.console import Console
 
+from skillbus.cli.input_files import upload_lines
 from skillbus.cli.output import CommandOutput
 from skillbus.contracts.errors import ErrorCode
 
@@ -88,13 +90,25 @@ def test_a_large_file_goes_in_parts_that_end_with_a_line_and_are_counted_on(
     assert ["created", str(2 * len(bodies))] in [line.split() for line in result.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("content", ["[" + ",\n".join(many(20_000).splitlines()) + "]", "x" * 2_000_000])
-def test_an_array_and_a_line_without_end_go_as_a_whole(
+def test_an_array_goes_in_parts_of_lines_that_are_counted_on(
+    skillbus: CommandLine, tools: FakeTools, file: Path
+) -> None:
+    lines = [json.dumps({"id": f"t/{number}", "name": "名"}, ensure_ascii=False) for number in range(250)]
+    file.write_text("\ufeff[" + ",\n".join(lines) + "]", encoding="utf-8")
+    assert skillbus("tools", "import", str(file), externals=tools.externals()).exit_code == 0
+    bodies = [body.decode().splitlines() for _, _, body in tools.requests]
+    assert [line for body in bodies for line in body] == lines
+    assert len(bodies[0]) == 100
+    assert [query["first_line"] for query in tools.queries][:2] == ["1", "101"]
+
+
+@pytest.mark.parametrize("content", ["[" + '{"id": "a"}, ' * 20_000 + "{]", "[1, 2]", "[]", "x" * 2_000_000])
+def test_what_is_not_an_array_of_objects_goes_as_it_is(
     skillbus: CommandLine, tools: FakeTools, file: Path, content: str
 ) -> None:
     file.write_text(content)
     assert skillbus("tools", "import", str(file), externals=tools.externals()).exit_code == 0
-    assert [len(body) for _, _, body in tools.requests] == [len(content)]
+    assert [body for _, _, body in tools.requests] == [content.encode()]
 
 
 def test_an_interrupted_import_tells_what_is_done(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:
@@ -165,11 +179,16 @@ class refusing(FakeTools):  # noqa: N801 (reads as what it does)
         raise httpx.ConnectError("refused")
 
 
-def test_on_a_terminal_a_bar_shows_how_much_was_sent() -> None:
+@pytest.mark.parametrize("end", ["\n", ""])
+async def test_on_a_terminal_a_bar_counts_items_and_shows_the_time_left(file: Path, end: str) -> None:
     stream = io.StringIO()
     terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    with CommandOutput(as_json=False, out=terminal, err=terminal).show_transfer("tools.jsonl", 1000) as sent:
-        sent(400)
-        sent(600)
-    assert "tools.jsonl" in stream.getvalue()
-    assert "1.0" in stream.getvalue()
+    file.write_text(many(250).rstrip("\n") + end)
+
+    async def send(part: AsyncIterator[bytes], first_line: int) -> int:
+        return sum([chunk.count(b"\n") async for chunk in part])
+
+    parts = await upload_lines(CommandOutput(as_json=False, out=terminal, err=terminal), str(file), "", send)
+    assert parts[0] == 100
+    assert "250/250" in stream.getvalue()
+    assert "0:00:00" in stream.getvalue()

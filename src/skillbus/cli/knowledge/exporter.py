@@ -61,11 +61,11 @@ async def export_knowledge(session: Session, place: Place, types: Types = None, 
 
 async def _export_file(session: Session, path: Path, filters: Mapping[str, Sequence[str]]) -> int:
     count = 0
-    with _replace_file(path) as file, session.output.show_transfer(path.name, None) as add_done:
+    with _replace_file(path) as file, session.output.show_items(path.name, None) as add_done:
         async with _open_export(session.connection, filters) as lines:
             async for line in lines:
                 file.write(f"{line}\n")
-                add_done(len(line))
+                add_done(1)
                 count += 1
     return count
 
@@ -74,7 +74,7 @@ async def _export_folder(session: Session, folder: Path, filters: Mapping[str, S
     """Write one file for each item, named by its id: the contract allows only ids that are file names."""
     folder.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
-    with session.output.show_transfer(folder.name, None) as add_done:
+    with session.output.show_items(folder.name, None) as add_done:
         async with _open_export(session.connection, filters) as lines:
             async for line in lines:
                 item = KnowledgeItem.model_validate_json(line)
@@ -82,7 +82,7 @@ async def _export_folder(session: Session, folder: Path, filters: Mapping[str, S
                 with _replace_file(folder / name) as file:
                     file.write(format_markdown(item))
                 names.add(name)
-                add_done(len(line))
+                add_done(1)
     if others := {path.name for path in folder.glob(f"*{MARKDOWN_SUFFIX}")} - names:
         session.output.print_note(
             f"{folder} has {len(others)} other {MARKDOWN_SUFFIX} files; an import would read them too."

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,7 +11,7 @@ import typer
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import NDJSON
 from skillbus.cli.errors import LocalFileError, NotImportedError
-from skillbus.cli.input_files import STDIN, upload_lines
+from skillbus.cli.input_files import STDIN, PartSize, upload_lines
 from skillbus.cli.knowledge.options import By, Reason
 from skillbus.cli.knowledge.write_commands import upload_knowledge
 from skillbus.cli.output import CommandOutput, format_number
@@ -123,9 +123,12 @@ async def import_files(
     """
     reports: list[KnowledgeImported] = []
     results: list[KnowledgeFileImported] = []
-    with output.show_progress("Importing", len(files)) as begin_item:
-        for start in range(0, len(files), _FILES_PER_REQUEST):
-            lines, rejected = _read_items(files[start : start + _FILES_PER_REQUEST], begin_item)
+    waiting, size = list(files), PartSize()
+    with output.show_items("Importing", len(files)) as add_done:
+        while waiting:
+            chosen = waiting[: min(size.items, _FILES_PER_REQUEST)]
+            del waiting[: len(chosen)]
+            lines, rejected = _read_items(chosen)
             results += rejected
             counts = {KnowledgePutOutcome.REJECTED: len(rejected)}
             reports.append(KnowledgeImported(total=len(rejected), counts=counts, indexed=True))
@@ -136,19 +139,18 @@ async def import_files(
                 for it in reports[-1].results:
                     named = {**it.model_dump(), "line": 1, "file": str(paths[it.line - 1])}
                     results.append(KnowledgeFileImported.model_validate(named))
+            add_done(len(chosen))
+            size.adapt()
     merged = _merge_reports(reports).model_dump(exclude={"results", "dry_run"})
     results.sort(key=lambda result: result.file)
     return KnowledgeFilesImported(**merged, dry_run="dry_run" in params, results=tuple(results))
 
 
-def _read_items(
-    files: Sequence[Path], begin_item: Callable[[str], None]
-) -> tuple[dict[Path, bytes], list[KnowledgeFileImported]]:
+def _read_items(files: Sequence[Path]) -> tuple[dict[Path, bytes], list[KnowledgeFileImported]]:
     """Read files as lines of NDJSON. Also return the results of those that are not items."""
     lines: dict[Path, bytes] = {}
     rejected: list[KnowledgeFileImported] = []
     for path in files:
-        begin_item(path.name)
         try:
             item = parse_markdown(path.read_bytes().decode("utf-8"))
         except OSError as error:

@@ -46,7 +46,8 @@ def render_tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
     rows = []
     for tool in found:
         findings = f", {tool.findings} findings" if tool.findings else ""
-        rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{findings}", tool.description))
+        description = tables.shorten_description(tool.description)
+        rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{findings}", description))
     table = tables.build_table(("id", "type", "state", "description"), rows, whole=("type",))
     return Group(table, tables.format_count(len(found), total, "tool"))
 

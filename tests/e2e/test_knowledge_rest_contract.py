@@ -32,7 +32,7 @@ async def test_the_rest_api_of_knowledge_keeps_its_contract_on_a_whole_skillbus(
         url, "^/api/knowledge", known, folder=tmp_path, examples=2, key=system.standalone.api_key
     )
     assert report.kept, report.text
-    assert len(report.operations) == 19
+    assert len(report.operations) == 20
     assert report.succeeded == report.operations
     assert report.requests > 1_000
     assert (await system.http.get("/readyz")).status_code == 200

@@ -6,15 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.contracts.http import ToolReference
-from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime
-from skillbus.contracts.indexer.skills import GET_SKILL
-from skillbus.contracts.indexer.tools import GET_TOOL, CatalogueTool, GetTool, ToolDescription, ToolState, ToolType
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction, ToolsDescribed
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 from skillbus.gateway.domain.model_tools import NAME_CHARACTERS, decode_name, encode_name
 
-from .fakes import CALCULATE, World
-from .test_tools import NOW
+from .fakes import World
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 _WORDS = st.text("abz019_-", max_size=12) | st.text(max_size=70)
@@ -62,21 +60,22 @@ async def test_a_search_returns_schemas_of_what_can_be_called_in_the_format_of_t
         hit("skill:calculate", ToolType.SKILL),
         hit("acme.invoice", ToolType.EXTERNAL, callable=False),
     )
-    entries = tuple(
-        EntryPoint(action=action, script="a.py", runtime=Runtime.PYTHON, args_mode=ArgsMode.ARGV, description=about)
-        for action, about in (("run", None), ("solve", "Solves equations."))
-    )
-    skill = CALCULATE.model_copy(update={"entry_points": entries, "default_action": "run"})
-    tool = ToolDescription(id="mcp:files/read_file", name="read", description="读" * 2000, parameters=SCHEMA)
-    record = CatalogueTool(tool=tool, state=ToolState.ACTIVE, digest="0" * 64, created_at=NOW, updated_at=NOW)
+    both, second = (hits[0].id, hits[1].id), (hits[1].id,)
+    reading = ToolFunction(id=hits[0].id, description="读" * 2000, parameters=SCHEMA)
+    calculating = ToolFunction(id=hits[1].id, description="数学计算")
+    solving = ToolFunction(id=hits[1].id, action="solve", description="数学计算\nSolves equations.")
+    described = {
+        both: ToolsDescribed(functions=(reading,), left_out=second),
+        second: ToolsDescribed(functions=(calculating, solving)),
+    }
+
+    def describe(request: Message) -> Message:
+        assert isinstance(request, DescribeTools)
+        assert request.project == "p"
+        return described[request.ids]
+
     world.caller.on(SEARCH_TOOLS, lambda _: ToolsFound(results=hits, took_ms=1))
-    world.caller.on(GET_SKILL, lambda _: skill)
-
-    def get_tool(request: Message) -> Message:
-        assert request == GetTool(project="p", id="mcp:files/read_file")
-        return record
-
-    world.caller.on(GET_TOOL, get_tool)
+    world.caller.on(DESCRIBE_TOOLS, describe)
     async with world.client() as client:
         replies = {
             form: (await client.post("/api/tools/search", json={"query": "q", "project": "p", "format": form})).json()

@@ -7,7 +7,7 @@ from skillbus.contracts import agent, embedder, indexer, learner, retriever, san
 from skillbus.contracts.agent import mcp_servers, tool_calls
 from skillbus.contracts.embedder import embedding, registry
 from skillbus.contracts.endpoint import Endpoint, Event, Feed
-from skillbus.contracts.indexer import audit_log, dead_letters, index_switch, skills, tools
+from skillbus.contracts.indexer import audit_log, dead_letters, index_switch, skills, tool_functions, tools
 from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever import knowledge_search, tool_search
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _MODULES: Final = (
     *(embedding, registry, embedder),
-    *(skills, tools, index_switch, dead_letters, audit_log, indexer),
+    *(skills, tools, tool_functions, index_switch, dead_letters, audit_log, indexer),
     *(tool_search, knowledge_search, retriever),
     *(skill_runs, run_history, sandbox),
     *(mcp_servers, tool_calls, agent),

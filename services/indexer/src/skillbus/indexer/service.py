@@ -32,6 +32,7 @@ from skillbus.contracts.learner.index import KnowledgeChanged
 from skillbus.contracts.message import Empty, Message
 from skillbus.indexer.domain.audit import CatalogueAuditor, read_status
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, parse_skill_id
+from skillbus.indexer.domain.catalogue.functions import ToolDescriber
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing, skill_to_catalogue_tool
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
 from skillbus.indexer.domain.index.index import Index
@@ -116,6 +117,7 @@ class ToolHandlers:
 
     registry: ToolRegistry
     listing: CatalogueListing
+    describer: ToolDescriber
     installer: Installer
     auditor: CatalogueAuditor
 

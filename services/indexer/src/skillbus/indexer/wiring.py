@@ -31,6 +31,7 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, START_SWITCH
 from skillbus.contracts.indexer.skills import APPROVE_NETWORK
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS
 from skillbus.contracts.resources import (
     INDEXER_CHANGES,
     INDEXER_KNOWLEDGE,
@@ -53,6 +54,7 @@ from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
 from skillbus.indexer.domain.audit import CatalogueAuditor, IndexAuditor
 from skillbus.indexer.domain.catalogue.entry import CatalogueEntries
+from skillbus.indexer.domain.catalogue.functions import ToolDescriber
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing
 from skillbus.indexer.domain.errors import IndexerError
 from skillbus.indexer.domain.index.index import Index
@@ -176,7 +178,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     registry = ToolRegistry(tools, listed, tool_index.index, announcer, _now)
     return _Parts(
         handlers=IndexerHandlers(installer, listing, tool_index.index, incoming, folders, indexes),
-        tool_handlers=ToolHandlers(registry, listing, installer, auditor),
+        tool_handlers=ToolHandlers(registry, listing, ToolDescriber(skills, tools), installer, auditor),
         listeners=IndexerListeners(follower, uploads, indexes, knowledge_follower),
         tasks=(
             tools_job,
@@ -246,6 +248,7 @@ def _make_routes(
         route(tools_contract.PUT_TOOLS, tools.registry.put_tools, permits=8),
         route(tools_contract.REMOVE_TOOLS, tools.remove_tools, permits=8),
         route(tools_contract.GET_TOOL, tools.get_tool),
+        route(DESCRIBE_TOOLS, tools.describer.describe_tools),
         route(tools_contract.LIST_TOOLS, tools.listing.list_tools, permits=16),
         route(tools_contract.ACCEPT_TOOL, tools.accept_tool, permits=16),
         route(tools_contract.SET_TOOL_STATE, tools.set_tool_state, permits=16),

@@ -71,10 +71,10 @@ def build_app(
     )
     app.cookie_name = authenticator.session_cookie.name if authenticator.needs_key else None
     add_error_handlers(app, router)
+    if mcp is not None:  # first: the routes are compared with a path one after the other
+        app.router.routes.append(Route(MCP_PATH, mcp))
     app.include_router(router)
     _add_docs_page(app)
-    if mcp is not None:
-        app.router.routes.append(Route(MCP_PATH, mcp))
     limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once, settings.suggestions_per_hour)
     return Boundary(BodyLimit(Guard(app, authenticator, limiter, recorder), make_body_limits(settings)), metrics)
 

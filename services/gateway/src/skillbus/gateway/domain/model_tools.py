@@ -5,20 +5,17 @@ Models know a tool by a name of at most 64 letters, digits, `_` and `-`. `mcp:fi
 `names` of the reply lead back to it.
 """
 
-import asyncio
 import hashlib
 import re
 from base64 import b32encode
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import ToolFormat, ToolReference
-from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
-from skillbus.contracts.indexer.tools import GET_TOOL, GetTool, ToolType
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import ToolHit
 from skillbus.gateway.domain.ports import BusCaller
 
@@ -34,24 +31,15 @@ _DESCRIPTION_CHARACTERS: Final = 1024
 """Longest description that OpenAI accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFunction:
-    """Function that a model can call: a tool, or one action of a skill."""
-
-    reference: ToolReference
-    description: str
-    parameters: Mapping[str, JsonValue]
-
-    def to_schema(self, form: ToolFormat) -> dict[str, JsonValue]:
-        """Return the schema in a format."""
-        name = encode_name(self.reference)
-        parameters: JsonValue = {"type": "object", "properties": {}, **self.parameters}
-        description = self.description[:_DESCRIPTION_CHARACTERS]
-        if form is ToolFormat.OPENAI:
-            function: JsonValue = {"name": name, "description": description, "parameters": parameters}
-            return {"type": "function", "function": function}
-        schema_key = "input_schema" if form is ToolFormat.ANTHROPIC else "inputSchema"
-        return {"name": name, "description": description, schema_key: parameters}
+def make_schema(name: str, function: ToolFunction, form: ToolFormat) -> dict[str, JsonValue]:
+    """Return the schema of a function under a name in a format."""
+    parameters: JsonValue = {"type": "object", "properties": {}, **function.parameters}
+    description = function.description[:_DESCRIPTION_CHARACTERS]
+    if form is ToolFormat.OPENAI:
+        named: JsonValue = {"name": name, "description": description, "parameters": parameters}
+        return {"type": "function", "function": named}
+    schema_key = "input_schema" if form is ToolFormat.ANTHROPIC else "inputSchema"
+    return {"name": name, "description": description, schema_key: parameters}
 
 
 def encode_name(tool: ToolReference) -> str:
@@ -82,39 +70,21 @@ def decode_name(name: str) -> ToolReference | None:
 
 
 class ModelToolFinder:
-    """Reads the schemas of hits from the catalogue."""
+    """Reads the functions of hits from the catalogue."""
 
     def __init__(self, caller: BusCaller) -> None:
         self._caller = caller
 
-    async def describe_hits(self, hits: Iterable[ToolHit], project: str) -> tuple[ModelFunction, ...]:
-        """Return the functions of the callable hits, best hit first. Each action of a skill is a function.
+    async def describe_hits(self, hits: Iterable[ToolHit], project: str) -> Sequence[ToolFunction]:
+        """Return the functions of the callable hits, best hit first. Tools that were removed since have none.
 
         Raises:
             RequestError: The catalogue did not reply.
         """
-        described = await asyncio.gather(*(self._describe_hit(hit, project) for hit in hits if hit.callable))
-        return tuple(function for functions in described for function in functions)
-
-    async def _describe_hit(self, hit: ToolHit, project: str) -> Sequence[ModelFunction]:
-        try:
-            if hit.tool_type is ToolType.SKILL:
-                return await self._describe_skill(hit, project)
-            tool = (await self._caller.call(GET_TOOL, GetTool(project=project, id=hit.id))).tool
-        except RequestError as error:
-            if error.code in {ErrorCode.NOT_FOUND, ErrorCode.SKILL_NOT_FOUND}:  # removed since the search
-                return ()
-            raise
-        return (ModelFunction(ToolReference(id=tool.id), tool.description, tool.parameters or {}),)
-
-    async def _describe_skill(self, hit: ToolHit, project: str) -> Sequence[ModelFunction]:
-        skill = await self._caller.call(GET_SKILL, SkillSelector(project=project, name=hit.id.partition(":")[2]))
-        functions = list[ModelFunction]()
-        for entry in skill.entry_points:
-            is_default = entry.action == skill.default_action
-            about = f"{skill.description}\n{entry.description}" if entry.description else skill.description
-            if not is_default and not entry.description:
-                about = f"{skill.description}\nAction: {entry.action}"
-            reference = ToolReference(id=hit.id, action=None if is_default else entry.action)
-            functions.append(ModelFunction(reference, about, entry.input_schema or {}))
+        wanted = tuple(hit.id for hit in hits if hit.callable)
+        functions = list[ToolFunction]()
+        while wanted:
+            described = await self._caller.call(DESCRIBE_TOOLS, DescribeTools(project=project, ids=wanted))
+            functions += described.functions
+            wanted = described.left_out
         return functions

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.contracts.http import ToolSearchBody, ToolSearchReply, ToolsImported
+from skillbus.contracts.http import ToolReference, ToolSearchBody, ToolSearchReply, ToolsImported
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -40,7 +40,7 @@ from skillbus.gateway.domain.imports.tool_importer import (
     explain_reserved,
     is_reserved,
 )
-from skillbus.gateway.domain.model_tools import ModelToolFinder, encode_name
+from skillbus.gateway.domain.model_tools import ModelToolFinder, encode_name, make_schema
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 
@@ -77,11 +77,10 @@ class ToolRoutes:
         if body.format is None:
             return ToolSearchReply.model_construct(**dict(found))
         functions = await self.finder.describe_hits(found.results, body.project)
-        return ToolSearchReply(
-            **dict(found),
-            tools=tuple(function.to_schema(body.format) for function in functions),
-            names={encode_name(function.reference): function.reference for function in functions},
-        )
+        references = [ToolReference(id=function.id, action=function.action) for function in functions]
+        names = {encode_name(reference): reference for reference in references}
+        schemas = (make_schema(name, one, body.format) for name, one in zip(names, functions, strict=True))
+        return ToolSearchReply.model_construct(**dict(found), tools=tuple(schemas), names=names)
 
     async def put_tools(self, request: Request, options: Annotated[ToolImportOptions, Query()]) -> ToolsImported:
         """Add or update tool descriptions. The body is NDJSON, one description per line, or one JSON array.

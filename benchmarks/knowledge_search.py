@@ -32,7 +32,7 @@ from skillbus.indexer.wiring import open_indexer
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.lexical.lexicon import translate_han
 from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.domain.index import EmbeddedQuery
@@ -92,7 +92,7 @@ async def measure(items: Sequence[Record], queries: list[str], rounds: int) -> d
         await import_all(bus, items)
         model = UseModel(threads=1)
         model.load()
-        lexical = LexicalEncoder(translate=load_lexicon().translate_word)
+        lexical = LexicalEncoder(translate=translate_han)
         settle_memory()
         return await compare(KnowledgeSearchArms(bus, VectorKnowledge(store), model, lexical), queries, rounds)
 

@@ -29,7 +29,7 @@ from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.lexical.lexicon import translate_han
 from skillbus.relevance.score import NEUTRAL
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.adapters.vector_tools import VectorTools
@@ -92,7 +92,7 @@ async def measure(tools: Sequence[Record], queries: list[str], rounds: int) -> d
         await import_all(bus, tools)
         model = UseModel(threads=1)
         model.load()
-        lexical = LexicalEncoder(translate=load_lexicon().translate_word)
+        lexical = LexicalEncoder(translate=translate_han)
         settle_memory()  # as every service does once it is ready
         return await compare(ToolSearchArms(bus, VectorTools(store), model, lexical), queries, rounds)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.lexical.lexicon import translate_han
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 def build_search_encoder() -> LexicalEncoder:
     """Build an encoder that reads requests like the embedder, with translations of their words."""
-    return LexicalEncoder(translate=load_lexicon().translate_word)
+    return LexicalEncoder(translate=translate_han)
 
 
 class Bm25:

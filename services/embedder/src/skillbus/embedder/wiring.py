@@ -27,7 +27,7 @@ from skillbus.embedder.service import EmbedderHandlers, RegistryHandlers
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.providers.client import ProviderClients
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.lexical.lexicon import translate_han
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ async def open_embedder(
         pool = ModelPool(
             lambda one: factory.build_model(one.provider, one.model), VectorCache(), queued=settings.queue_texts
         )
-        lexical = LexicalEncoder(translate=(await asyncio.to_thread(load_lexicon)).translate_word)
+        lexical = LexicalEncoder(translate=translate_han)
         embedding = EmbeddingService(registry.load_snapshot, await stack.enter_async_context(pool), lexical)
         await embedding.check_default()  # starts to open it
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)

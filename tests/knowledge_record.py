@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from qdrant_client import models
+from pydantic import JsonValue
 
 from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.scope import get_scope_key, list_ancestor_keys, match_scope
-from skillbus.vectors import DENSE, LEXICAL
+from skillbus.vectors import DENSE, LEXICAL, models
 
 LONG_AGO = -62_135_596_800.0
 FOR_EVER = 253_402_300_800.0
@@ -99,10 +99,10 @@ class Record:
         )
 
 
-def point_of(one: KnowledgeItem, words: models.SparseVector, dense: list[float] | None = None) -> models.PointStruct:
+def point_of(one: KnowledgeItem, words: models.SparseValues, dense: list[float] | None = None) -> models.PointStruct:
     """The point that the indexer writes of an item."""
     named: dict[str, models.Vector] = {LEXICAL: words} if dense is None else {LEXICAL: words, DENSE: dense}
-    payload = {
+    payload: dict[str, JsonValue] = {
         "project": one.project,
         "item_id": one.id,
         "version": one.version,

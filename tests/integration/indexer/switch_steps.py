@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from qdrant_client import models
-
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, IndexState, SwitchPhase
@@ -17,7 +15,7 @@ from skillbus.indexer.domain.catalogue.entry import make_skill_entry
 from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
 from skillbus.indexer.domain.index.ports import hash_content
 from skillbus.relevance.tool_text import build_tool_dense_text
-from skillbus.vectors import DENSE, VectorStore, point_id
+from skillbus.vectors import DENSE, VectorStore, models, point_id
 from skillbus.vectors.datasets import TOOLS, parse_fingerprint
 
 from .conftest import Package, Running

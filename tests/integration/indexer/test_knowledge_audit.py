@@ -1,12 +1,11 @@
 """An audit tells what of knowledge the index lacks, has otherwise, or has alone, and mends it."""
 
 import pytest
-from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, AuditIndex, IndexAudited
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
-from skillbus.vectors import DENSE, VectorStore
+from skillbus.vectors import DENSE, VectorStore, models
 from skillbus.vectors.datasets import KNOWLEDGE
 
 from .conftest import Running

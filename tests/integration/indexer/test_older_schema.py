@@ -1,14 +1,12 @@
 """A store that an earlier version filled is built anew when the indexer of this one is started on it."""
 
-from qdrant_client import models
-
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.index_switch import ROLL_BACK, IndexSelector
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditIndex
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
-from skillbus.vectors import CollectionSpec, VectorStore, point_id
+from skillbus.vectors import CollectionSpec, VectorStore, models, point_id
 from skillbus.vectors.datasets import KNOWLEDGE, TOOLS
 
 from .fake_embedder import DIMENSIONS, FakeEmbedder

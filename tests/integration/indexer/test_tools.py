@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import pytest
 from pydantic import JsonValue
-from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
@@ -41,7 +40,7 @@ from skillbus.contracts.resources import EVENTS, PACKAGES, make_package_name
 from skillbus.indexer import wiring
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
-from skillbus.vectors import DENSE, VectorStore
+from skillbus.vectors import DENSE, VectorStore, models
 from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Package, Running

@@ -13,7 +13,6 @@ import pytest_asyncio
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
-from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
@@ -37,6 +36,7 @@ from skillbus.vectors import (
     VectorNames,
     VectorStore,
     VectorStoreUnavailable,
+    models,
     open_vector_store,
 )
 

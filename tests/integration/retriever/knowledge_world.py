@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from nats.aio.msg import Msg
-from qdrant_client import models
 
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus, confirm_subscriptions
@@ -25,7 +24,7 @@ from skillbus.relevance.knowledge_text import (
     build_item_dense_texts,
     build_item_lexical_text,
 )
-from skillbus.vectors import CollectionSpec
+from skillbus.vectors import CollectionSpec, models
 from skillbus.vectors.datasets import KNOWLEDGE, NO_MODEL
 from skillbus.vectors.mean_direction import compute_mean_direction
 
@@ -69,7 +68,7 @@ class KnowledgeWorld:
             rows = [_embed_item(one) if dense else None for one in some]
             await self.store.upsert(collection, [point_of(*each) for each in zip(some, vectors, rows, strict=True)])
 
-    async def _embed_words(self, items: Sequence[KnowledgeItem]) -> list[models.SparseVector]:
+    async def _embed_words(self, items: Sequence[KnowledgeItem]) -> list[models.SparseValues]:
         """Sparse vectors of items, as the indexer asks for them."""
         asked = EmbedTexts(
             texts=tuple(build_item_lexical_text(one.title, one.content, one.tags) for one in items),
@@ -80,7 +79,7 @@ class KnowledgeWorld:
             mean_terms=MEAN_TERMS,
         )
         embedded = await self.bus.caller.call(EMBED_TEXTS, asked, content_type=MSGPACK)
-        return [models.SparseVector(indices=[*one.indices], values=[*one.values]) for one in embedded.sparse or ()]
+        return [models.SparseValues(indices=[*one.indices], values=[*one.values]) for one in embedded.sparse or ()]
 
     async def search(self, query: str, **more: object) -> KnowledgeFound:
         request = SearchKnowledge.model_validate({"query": query, **more})

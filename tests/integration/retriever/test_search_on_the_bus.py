@@ -1,13 +1,12 @@
 """Searches over the bus: what is searched, what is said about a hit, and which index is live."""
 
 import pytest
-from qdrant_client import models
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
-from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, point_id
+from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, models, point_id
 from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Running, TopicModel
@@ -77,7 +76,7 @@ async def _put_tools(running: Running, collection: str, *tools: tuple[str, str |
         }
         if kind is not None:
             payload["tool_type"] = kind
-        vectors: dict[str, models.Vector] = {DENSE: vector, LEXICAL: models.SparseVector(indices=[1], values=[1.0])}
+        vectors: dict[str, models.Vector] = {DENSE: vector, LEXICAL: models.SparseValues(indices=[1], values=[1.0])}
         points.append(
             models.PointStruct(id=point_id("default", str(payload["tool_id"])), vector=vectors, payload=payload)
         )

@@ -4,14 +4,13 @@ from collections.abc import Iterable
 
 import pytest
 import structlog
-from qdrant_client import models
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import ToolType
-from skillbus.vectors import DENSE, LEXICAL, point_id
+from skillbus.vectors import DENSE, LEXICAL, models, point_id
 from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Running, TopicModel
@@ -32,7 +31,7 @@ async def _put(running: Running, **payload: object) -> None:
     }
     vectors: dict[str, models.Vector] = {
         DENSE: TopicModel().embed(["music"], TextRole.DOCUMENT)[0].tolist(),
-        LEXICAL: models.SparseVector(indices=[1], values=[1.0]),
+        LEXICAL: models.SparseValues(indices=[1], values=[1.0]),
     }
     point = models.PointStruct(id=point_id("default", "odd"), vector=vectors, payload=fields)
     await running.store.upsert(collection, [point])

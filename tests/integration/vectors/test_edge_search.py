@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
-from qdrant_client import models
 
-from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store, point_id
+from skillbus.vectors import DENSE, CollectionSpec, VectorStore, models, open_vector_store, point_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,13 +10,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import AsyncQdrantClient
+from qdrant_client import models as qdrant
 
 from skillbus.vectors import (
     CollectionMissing,
     CollectionSpec,
     VectorStoreRejected,
     VectorStoreUnavailable,
+    models,
     open_vector_store,
     point_id,
 )
@@ -179,9 +181,7 @@ async def test_calls_after_closing_are_unavailable():
         await store.ensure_collection("tools", CollectionSpec(dim=4))
 
 
-@pytest.mark.parametrize(
-    ("url", "unwanted"), [("'http://127.0.0.1:1'", "qdrant_edge"), ("None", "skillbus.vectors.server")]
-)
+@pytest.mark.parametrize(("url", "unwanted"), [("'http://127.0.0.1:1'", "qdrant_edge"), ("None", "qdrant_client")])
 def test_only_the_chosen_engine_is_imported(url, unwanted, tmp_path):
     script = f"""
 import asyncio, sys
@@ -208,7 +208,7 @@ class RecordingClient(AsyncQdrantClient):
 
     async def create_payload_index(self, collection_name, field_name, field_schema=None, **_):
         self.indexes[field_name] = field_schema
-        return models.UpdateResult(status=models.UpdateStatus.COMPLETED)
+        return qdrant.UpdateResult(status=qdrant.UpdateStatus.COMPLETED)
 
 
 async def test_fields_that_are_filtered_by_have_an_index_of_their_kind():
@@ -218,8 +218,8 @@ async def test_fields_that_are_filtered_by_have_an_index_of_their_kind():
     await store.ensure_collection("knowledge", CollectionSpec(dim=4, keywords=("type",), numbers=("valid_from",)))
     await store.close()
     assert {key: schema.type for key, schema in client.indexes.items()} == {
-        "project": models.KeywordIndexType.KEYWORD,
-        "type": models.KeywordIndexType.KEYWORD,
-        "valid_from": models.FloatIndexType.FLOAT,
+        "project": qdrant.KeywordIndexType.KEYWORD,
+        "type": qdrant.KeywordIndexType.KEYWORD,
+        "valid_from": qdrant.FloatIndexType.FLOAT,
     }
     assert client.indexes["project"].is_tenant

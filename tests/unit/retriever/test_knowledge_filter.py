@@ -1,22 +1,22 @@
 """The filter of the index lets everything pass that the record may show, and little else."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from qdrant_client import models
 
 from skillbus.contracts.learner.index import FindKnowledge, KnowledgeFilter
 from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeItem
 from skillbus.contracts.scope import match_scope, normalize_scope
 from skillbus.retriever.adapters.vector_knowledge import group_scopes, make_knowledge_filter
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
+from skillbus.vectors import models
 
 from ...knowledge_record import NOW, Record, item, point_of
 
-NOTHING = models.SparseVector(indices=[1], values=[1.0])
+NOTHING = models.SparseValues(indices=[1], values=[1.0])
 SEGMENTS = st.lists(st.sampled_from(["api", "live", "rooms", "*"]), max_size=4)
 SCOPES = st.builds(
     lambda prefix, parts: normalize_scope(prefix + "/".join(parts)) if parts else "",
@@ -34,14 +34,14 @@ def passes(one: KnowledgeItem, asked: KnowledgeFilter, projects: tuple[str, ...]
     return any(_holds(one, payload) for one in filters)
 
 
-def _holds(condition: models.Filter, payload: dict[str, object]) -> bool:
+def _holds(condition: models.Filter, payload: Mapping[str, object]) -> bool:
     must, should = condition.must or [], condition.should or []
     assert isinstance(must, list)
     assert isinstance(should, list)
     return _all(must, payload) and (not should or any(_all([one], payload) for one in should))
 
 
-def _all(conditions: Sequence[models.Condition], payload: dict[str, object]) -> bool:
+def _all(conditions: Sequence[models.Condition], payload: Mapping[str, object]) -> bool:
     for one in conditions:
         assert isinstance(one, models.FieldCondition)
         value = payload[one.key]

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from qdrant_client import models
 
 from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters import live_collection
@@ -13,7 +12,7 @@ from skillbus.retriever.adapters.live_collection import LiveCollection
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.index import EmbeddedQuery, LiveIndex
 from skillbus.retriever.domain.tools.search import WantedTools
-from skillbus.vectors import DENSE, Hit, PayloadFields, StoreHealth, VectorNames
+from skillbus.vectors import DENSE, Hit, PayloadFields, StoreHealth, VectorNames, models
 from skillbus.vectors.datasets import TOOLS
 
 LIVE = LiveIndex("tools-abc-v2", "abc", 3)

@@ -3,7 +3,6 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from qdrant_client import models
 
 from skillbus.vectors import (
     DENSE,
@@ -14,6 +13,7 @@ from skillbus.vectors import (
     VectorStoreRejected,
     VectorStoreUnavailable,
     checks,
+    models,
     point_id,
 )
 
@@ -27,7 +27,7 @@ def test_a_dense_vector_passes_exactly_when_all_its_numbers_are_finite(numbers):
             checks.check_vector(DENSE, numbers)
 
 
-@pytest.mark.parametrize("vector", [None, "text", [[1.0]], ["1.0"], models.SparseVector(indices=[1], values=[1.0])])
+@pytest.mark.parametrize("vector", [None, "text", [[1.0]], ["1.0"], models.SparseValues(indices=[1], values=[1.0])])
 def test_what_is_no_list_of_numbers_is_no_dense_vector(vector):
     with pytest.raises(VectorStoreRejected):
         checks.check_vector(DENSE, vector)
@@ -36,12 +36,12 @@ def test_what_is_no_list_of_numbers_is_no_dense_vector(vector):
 @pytest.mark.parametrize("index", [-1, 2**32])
 def test_a_sparse_index_outside_32_bits_is_refused(index):
     with pytest.raises(VectorStoreRejected):
-        checks.check_vector(LEXICAL, models.SparseVector(indices=[index], values=[1.0]))
-    checks.check_vector(LEXICAL, models.SparseVector(indices=[0, 2**32 - 1], values=[1.0, 1.0]))
+        checks.check_vector(LEXICAL, models.SparseValues(indices=[index], values=[1.0]))
+    checks.check_vector(LEXICAL, models.SparseValues(indices=[0, 2**32 - 1], values=[1.0, 1.0]))
 
 
 def test_an_empty_sparse_vector_is_a_sparse_vector():
-    checks.check_vector(LEXICAL, models.SparseVector(indices=[], values=[]))
+    checks.check_vector(LEXICAL, models.SparseValues(indices=[], values=[]))
 
 
 @pytest.mark.parametrize("payload", [{"a": float("nan")}, {"a": object()}, {"a": "\ud800"}])
@@ -53,7 +53,7 @@ def test_a_payload_that_json_cannot_say_is_refused(payload):
 def test_a_payload_that_never_ends_is_refused():
     payload: dict[str, object] = {}
     payload["itself"] = payload
-    point = models.PointStruct.model_construct(id=point_id("a"), vector={}, payload=payload)
+    point = models.PointStruct(id=point_id("a"), vector={}, payload=payload)
     with pytest.raises(VectorStoreRejected):
         checks.check_points([point])
 

@@ -1,9 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
-from qdrant_client import models
 
-from skillbus.vectors import point_id
+from skillbus.vectors import models, point_id
 from skillbus.vectors.edge.models import PACKED, find_top_fields, pack_payload, unpack_payload
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -20,7 +19,7 @@ payloads = st.dictionaries(st.sampled_from(["project", "tags", "room", PACKED]) 
 
 
 def point(payload: dict[str, JsonValue] | None) -> models.PointStruct:
-    return models.PointStruct.model_construct(id=point_id("a"), vector={}, payload=payload)
+    return models.PointStruct(id=point_id("a"), vector={}, payload=payload)
 
 
 @settings(deadline=None)

@@ -3,7 +3,6 @@
 from skillbus.vectors.errors import (
     CollectionMismatch,
     CollectionMissing,
-    QueryUnsupported,
     VectorStoreError,
     VectorStoreFull,
     VectorStoreLocked,
@@ -34,7 +33,6 @@ __all__ = [
     "CollectionSpec",
     "Hit",
     "PayloadFields",
-    "QueryUnsupported",
     "StoreHealth",
     "VectorCollections",
     "VectorNames",

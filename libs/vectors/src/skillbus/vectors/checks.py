@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from qdrant_client import models
-
+from skillbus.vectors import models
 from skillbus.vectors.errors import CollectionMissing, VectorStoreRejected
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec
 
@@ -70,7 +69,7 @@ def check_vectors(points: Sequence[models.PointStruct]) -> None:
     """Require a UUID and known vectors of every point."""
     check_ids(point.id for point in points)
     for point in points:
-        for name, vector in get_vectors(point).items():
+        for name, vector in point.vector.items():
             check_vector(name, vector)
 
 
@@ -89,33 +88,23 @@ def check_fields(condition: models.Filter | None, fields: Collection[str]) -> No
     if condition is None:
         return
     for clause in (condition.must, condition.should, condition.must_not):
-        for one in clause if isinstance(clause, list) else [clause]:
+        for one in clause or ():
             if isinstance(one, models.Filter):
                 check_fields(one, fields)
-            key = one.is_empty.key if isinstance(one, models.IsEmptyCondition) else getattr(one, "key", None)
-            if key is not None and key not in fields:
+            elif isinstance(one, models.FieldCondition | models.IsEmptyCondition) and one.key not in fields:
                 raise VectorStoreRejected(
-                    f"{key!r} cannot be filtered by; name it among the keywords or numbers of its collection"
+                    f"{one.key!r} cannot be filtered by; name it among the keywords or numbers of its collection"
                 )
 
 
-def get_vectors(point: models.PointStruct) -> dict[str, models.Vector]:
-    """Return the vectors of a point by name."""
-    if not isinstance(point.vector, dict):
-        raise VectorStoreRejected(f"point {point.id} has an unnamed vector; name it {DENSE!r} or {LEXICAL!r}")
-    return point.vector
-
-
 def check_queries(requests: Sequence[models.QueryRequest]) -> None:
-    """Require that each query asks one of the two vectors for ids and scores of at least one point."""
+    """Require that each query asks one of the two vectors for at least one point."""
     for request in requests:
         check_vector(request.using, request.query)
         if request.limit is not None and request.limit < 1:
             raise VectorStoreRejected(f"a limit of {request.limit} asks for nothing; ask for at least 1 point")
         if request.offset is not None and request.offset < 0:
             raise VectorStoreRejected(f"an offset of {request.offset} lies before the first point")
-        if request.with_payload or request.with_vector:
-            raise VectorStoreRejected("a hit is an id and a score; fetch what is stored there with retrieve()")
 
 
 def check_page(limit: int, offset: str | None) -> None:
@@ -128,7 +117,7 @@ def check_page(limit: int, offset: str | None) -> None:
 
 def check_deletion(condition: models.Filter) -> None:
     """Refuse an empty filter, which would delete every point: `delete_collection` is for that."""
-    if not (condition.must or condition.should or condition.must_not or condition.min_should):
+    if not (condition.must or condition.should or condition.must_not):
         raise VectorStoreRejected("a deletion needs a condition; delete the collection to delete every point")
 
 
@@ -137,7 +126,7 @@ def check_vector(name: str | None, vector: object) -> None:
     match name, vector:
         case "dense", list():
             finite = _finite(vector)
-        case "lexical", models.SparseVector(indices=indices, values=values):
+        case "lexical", models.SparseValues(indices=indices, values=values):
             if len(indices) != len(values) or len(set(indices)) != len(indices):
                 raise VectorStoreRejected("a sparse vector needs as many distinct indices as values")
             if indices and not 0 <= min(indices) <= max(indices) <= _MAX_SPARSE_INDEX:
@@ -146,7 +135,7 @@ def check_vector(name: str | None, vector: object) -> None:
         case _:
             raise VectorStoreRejected(
                 f"vector {name!r} of type {type(vector).__name__} is not stored here; "
-                f"use {DENSE!r} with a list of floats or {LEXICAL!r} with a SparseVector"
+                f"use {DENSE!r} with a list of floats or {LEXICAL!r} with SparseValues"
             )
     if not finite:
         raise VectorStoreRejected(f"vector {name!r} holds NaN, infinity or something that is not a number")

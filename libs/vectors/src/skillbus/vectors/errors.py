@@ -6,8 +6,7 @@ VectorStoreError
 ├── VectorStoreLocked        the directory of an embedded store belongs to another process
 └── VectorStoreRejected      the call itself is wrong; repeating it cannot help
     ├── CollectionMissing    no collection or alias has that name
-    ├── CollectionMismatch   a collection has that name, with vectors of another dimension
-    └── QueryUnsupported     the embedded engine does not support this kind of query
+    └── CollectionMismatch   a collection has that name, with vectors of another dimension
 """
 
 from pathlib import Path
@@ -54,8 +53,3 @@ class CollectionMismatch(VectorStoreRejected):
         super().__init__(
             f"collection {name!r} holds {found}, not of {wanted_dim}; put another model's vectors in a new collection"
         )
-
-
-class QueryUnsupported(VectorStoreRejected):
-    def __init__(self, part: str) -> None:
-        super().__init__(f"{part} is not supported by the embedded vector store; ask without it or use a Qdrant server")

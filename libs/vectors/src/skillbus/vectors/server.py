@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import AsyncQdrantClient
+from qdrant_client import models as qdrant
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from skillbus.vectors import checks
+from skillbus.vectors import checks, models
 from skillbus.vectors.errors import (
     CollectionMismatch,
     CollectionMissing,
@@ -20,6 +21,7 @@ from skillbus.vectors.errors import (
     VectorStoreRejected,
     VectorStoreUnavailable,
 )
+from skillbus.vectors.server_models import translate_filter, translate_point, translate_query, translate_record
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 T = TypeVar("T")
@@ -85,7 +87,8 @@ class ServerVectorStore:
         checks.check_queries(requests)
         if not requests:
             return []
-        answers = await self._call(self._client.query_batch_points(collection, list(requests)), collection)
+        translated = [translate_query(request) for request in requests]
+        answers = await self._call(self._client.query_batch_points(collection, translated), collection)
         return [[Hit(str(point.id), point.score) for point in answer.points] for answer in answers]
 
     async def retrieve(
@@ -97,15 +100,17 @@ class ServerVectorStore:
         with_vectors: VectorNames = False,
     ) -> list[models.Record]:
         checks.check_ids(ids)
-        return await self._call(
+        found = await self._call(
             self._client.retrieve(
                 collection, list(ids), with_payload=_selected(with_payload), with_vectors=_selected(with_vectors)
             ),
             collection,
         )
+        return [translate_record(record) for record in found]
 
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
-        answer = await self._call(self._client.count(collection, count_filter=condition, exact=True), collection)
+        count = self._client.count(collection, count_filter=translate_filter(condition), exact=True)
+        answer = await self._call(count, collection)
         return answer.count
 
     async def health(self) -> StoreHealth:
@@ -135,11 +140,11 @@ class ServerVectorStore:
         creation = self._client.create_collection(
             name,
             vectors_config={
-                DENSE: models.VectorParams(
-                    size=spec.dim, distance=models.Distance.COSINE, datatype=models.Datatype.FLOAT16
+                DENSE: qdrant.VectorParams(
+                    size=spec.dim, distance=qdrant.Distance.COSINE, datatype=qdrant.Datatype.FLOAT16
                 )
             },
-            sparse_vectors_config={LEXICAL: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+            sparse_vectors_config={LEXICAL: qdrant.SparseVectorParams(modifier=qdrant.Modifier.IDF)},
         )
         try:
             return await self._call(creation)
@@ -152,13 +157,13 @@ class ServerVectorStore:
     async def _create_indexes(self, name: str, spec: CollectionSpec, present: set[str]) -> None:
         for key in dict.fromkeys((spec.tenant, *spec.keywords)):
             if key not in present:
-                schema = models.KeywordIndexParams(
-                    type=models.KeywordIndexType.KEYWORD, is_tenant=True if key == spec.tenant else None
+                schema = qdrant.KeywordIndexParams(
+                    type=qdrant.KeywordIndexType.KEYWORD, is_tenant=True if key == spec.tenant else None
                 )
                 await self._call(self._client.create_payload_index(name, key, field_schema=schema), name)
         for key in spec.numbers:
             if key not in present:
-                number = models.FloatIndexParams(type=models.FloatIndexType.FLOAT)
+                number = qdrant.FloatIndexParams(type=qdrant.FloatIndexType.FLOAT)
                 await self._call(self._client.create_payload_index(name, key, field_schema=number), name)
 
     async def delete_collection(self, name: str) -> bool:
@@ -174,28 +179,29 @@ class ServerVectorStore:
     async def switch_aliases(self, targets: Mapping[str, str]) -> None:
         present = await self.list_collections()
         checks.check_switch(targets, present)
-        operations: list[models.AliasOperations] = []
+        operations: list[qdrant.AliasOperations] = []
         for alias, collection in targets.items():
-            operations.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
-            creation = models.CreateAlias(collection_name=collection, alias_name=alias)
-            operations.append(models.CreateAliasOperation(create_alias=creation))
+            operations.append(qdrant.DeleteAliasOperation(delete_alias=qdrant.DeleteAlias(alias_name=alias)))
+            creation = qdrant.CreateAlias(collection_name=collection, alias_name=alias)
+            operations.append(qdrant.CreateAliasOperation(create_alias=creation))
         await self._call(self._client.update_collection_aliases(operations))
 
     async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:
-        mode = models.UpdateMode.INSERT_ONLY if insert_only else None
+        mode = qdrant.UpdateMode.INSERT_ONLY if insert_only else None
         for start in range(0, len(points), UPSERT_CHUNK):
             chunk = list(points[start : start + UPSERT_CHUNK])
             checks.check_points(chunk)
-            await self._call(self._client.upsert(collection, chunk, wait=True, update_mode=mode), collection)
+            translated = [translate_point(point) for point in chunk]
+            await self._call(self._client.upsert(collection, translated, wait=True, update_mode=mode), collection)
 
     async def delete(self, collection: str, selection: Sequence[str] | models.Filter) -> None:
-        selector: models.FilterSelector | models.PointIdsList
+        selector: qdrant.FilterSelector | qdrant.PointIdsList
         if isinstance(selection, models.Filter):
             checks.check_deletion(selection)
-            selector = models.FilterSelector(filter=selection)
+            selector = qdrant.FilterSelector(filter=translate_filter(selection) or qdrant.Filter())
         else:
             checks.check_ids(selection)
-            selector = models.PointIdsList(points=list(selection))
+            selector = qdrant.PointIdsList(points=list(selection))
         await self._call(self._client.delete(collection, selector, wait=True), collection)
 
     async def scroll(
@@ -211,14 +217,14 @@ class ServerVectorStore:
         checks.check_page(limit, offset)
         page = self._client.scroll(
             collection,
-            scroll_filter=condition,
+            scroll_filter=translate_filter(condition),
             limit=limit,
             offset=offset,
             with_payload=_selected(with_payload),
             with_vectors=_selected(with_vectors),
         )
         records, following = await self._call(page, collection)
-        return records, None if following is None else str(following)
+        return [translate_record(record) for record in records], None if following is None else str(following)
 
     async def flush(self) -> None:
         """Do nothing: every write waits until the server has logged it."""

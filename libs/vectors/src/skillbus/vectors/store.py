@@ -1,4 +1,4 @@
-"""The port of the vector store, with Qdrant's own models.
+"""The port of the vector store.
 
 Every collection has one dense vector named `dense` (cosine) and one sparse vector named `lexical` (dot product with
 the IDF modifier); a point may lack either. Point ids are UUIDs as text; `point_id` derives one from a key.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID, uuid5
 
-from qdrant_client import models
+from skillbus.vectors import models
 
 DENSE: Final = "dense"
 LEXICAL: Final = "lexical"
@@ -73,7 +73,7 @@ class VectorSearch(Protocol):
     async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         """Answer several nearest-neighbour queries in one call, in their order, best first.
 
-        `using` is `dense` with a list of floats, or `lexical` with a `SparseVector`. The limit is 10 unless given, ≥ 1.
+        `using` is `dense` with a list of floats, or `lexical` with `SparseValues`. The limit is 10 unless given, ≥ 1.
         Dense scores are cosines with the precision of float16 (0.0001): vectors are stored so, which takes half the
         memory and two thirds of the time of a scan. The embedded engine scans all points; a server may approximate
         (HNSW).

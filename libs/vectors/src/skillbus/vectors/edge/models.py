@@ -1,19 +1,16 @@
-"""Translation of Qdrant's models into Qdrant Edge's classes and back.
-
-A part of a query without a translation raises `QueryUnsupported` with its name, so that nothing is ignored silently.
-"""
+"""Translation of the port's values into Qdrant Edge's classes and back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
 import qdrant_edge as edge
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 from pydantic_core import from_json
-from qdrant_client import models
 
-from skillbus.vectors.checks import check_ids, dump_payload, get_vectors
-from skillbus.vectors.errors import QueryUnsupported, VectorStoreRejected
+from skillbus.vectors import models
+from skillbus.vectors.checks import check_ids, dump_payload
+from skillbus.vectors.errors import VectorStoreRejected
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, PayloadFields
 
 DEFAULT_LIMIT: Final = 10
@@ -42,11 +39,11 @@ def build_config(spec: CollectionSpec, *, in_memory_disk: bool) -> edge.EdgeConf
     """Return the configuration of a collection's two vectors, without a graph: it would need `optimize()`.
 
     Dense vectors are also quantized as they arrive: TurboQuant, some 200 bytes for 512 dimensions.
-    One thread: a batch of queries took a quarter longer in the engine's pool on two cores. Payloads in memory: reading
-    ten took 0.2 ms, and 0.5 ms from the disk's cache. Nothing is read ahead on a disk in memory: that would allocate
-    the sparse files, 100 MiB for each collection.
+    One thread: a batch of queries took a quarter longer in the engine's pool on two cores. Payloads are not read ahead:
+    that would keep 32 MB in memory for an empty collection, and saves 0.3 ms for the first reading of ten payloads.
+    On a disk in memory, vectors are not read ahead either: that would allocate the sparse files.
     """
-    memory, payload_memory = (edge.Memory.Cold,) * 2 if in_memory_disk else (None, edge.Memory.Pinned)
+    memory = edge.Memory.Cold if in_memory_disk else None
     return edge.EdgeConfig(
         vectors={
             DENSE: edge.EdgeVectorParams(
@@ -58,7 +55,7 @@ def build_config(spec: CollectionSpec, *, in_memory_disk: bool) -> edge.EdgeConf
             )
         },
         sparse_vectors={LEXICAL: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-        payload_memory=payload_memory,
+        payload_memory=edge.Memory.Cold,
         max_search_threads=1,
     )
 
@@ -69,10 +66,10 @@ def translate_point(point: models.PointStruct, dim: int, apart: frozenset[str]) 
     Raises `VectorStoreRejected` if its dense vector has not `dim` numbers, or its payload is not JSON.
     """
     vectors: dict[str, list[float] | edge.SparseVector | list[list[float]]] = {}
-    for name, vector in get_vectors(point).items():
-        if isinstance(vector, models.SparseVector):
+    for name, vector in point.vector.items():
+        if isinstance(vector, models.SparseValues):
             vectors[name] = edge.SparseVector(vector.indices, vector.values)
-        elif isinstance(vector, list):
+        else:
             check_dim(vector, dim)
             vectors[name] = vector
     return edge.Point(point.id, vectors, pack_payload(point, apart))
@@ -99,14 +96,6 @@ def translate_query(
 
     `condition` is the request's filter, translated. `limit` overrides the request's.
     """
-    unsupported = [
-        f"query.{name}" for name in ("shard_key", "lookup_from", "prefetch") if getattr(request, name) is not None
-    ]
-    # `exact`, `hnsw_ef` and `acorn` are met: there is no graph.
-    refused = [name for name in ("quantization", "indexed_only", "idf") if getattr(request.params, name, None)]
-    unsupported += [f"query.params.{name}" for name in refused]
-    if unsupported:
-        raise QueryUnsupported(unsupported[0])
     return edge.QueryRequest(
         query=_nearest(request.query, dim),
         limit=limit or get_limit(request),
@@ -117,23 +106,17 @@ def translate_query(
     )
 
 
-def _nearest(query: object, dim: int) -> edge.Query:
-    match query:
-        case models.SparseVector(indices=indices, values=values):
-            return edge.Query.Nearest(edge.SparseVector(indices, values), using=LEXICAL)
-        case list() as numbers:
-            check_dim(numbers, dim)
-            return edge.Query.Nearest(numbers, using=DENSE)
-        case other:
-            raise QueryUnsupported(f"a query of type {type(other).__name__}")
+def _nearest(query: models.Vector, dim: int) -> edge.Query:
+    if isinstance(query, models.SparseValues):
+        return edge.Query.Nearest(edge.SparseVector(query.indices, query.values), using=LEXICAL)
+    check_dim(query, dim)
+    return edge.Query.Nearest(query, using=DENSE)
 
 
 def translate_filter(condition: models.Filter | None) -> edge.Filter | None:
     """Translate a filter of `must`, `should` and `must_not`, nested to any depth."""
     if condition is None:
         return None
-    if condition.min_should is not None:
-        raise QueryUnsupported("filter.min_should")
     return edge.Filter(
         must=_conditions(condition.must),
         should=_conditions(condition.should),
@@ -141,64 +124,42 @@ def translate_filter(condition: models.Filter | None) -> edge.Filter | None:
     )
 
 
-def _conditions(given: Sequence[models.Condition] | models.Condition | None) -> "list[edge.ConditionType] | None":
-    if given is None:
-        return None
-    return [_condition(one) for one in ([given] if isinstance(given, BaseModel) else given)]
+def _conditions(given: Sequence[models.Condition] | None) -> "list[edge.ConditionType] | None":
+    return None if given is None else [_condition(one) for one in given]
 
 
 def _condition(condition: models.Condition) -> "edge.ConditionType":
     match condition:
         case models.Filter():
             return translate_filter(condition) or edge.Filter()
-        case models.HasIdCondition():
-            check_ids(condition.has_id)
-            return edge.HasIdCondition(set(condition.has_id))
-        case models.FieldCondition():
-            return _field_condition(condition)
-        case models.IsEmptyCondition():
-            return edge.IsEmptyCondition(condition.is_empty.key)
-        case _:
-            raise QueryUnsupported(f"filter condition {type(condition).__name__}")
-
-
-def _field_condition(condition: models.FieldCondition) -> edge.FieldCondition:
-    asked = {name for name in models.FieldCondition.model_fields if getattr(condition, name) is not None} - {"key"}
-    if len(asked) != 1:
-        raise VectorStoreRejected(
-            f"the condition on {condition.key!r} needs one of match and range, not {sorted(asked)}"
-        )
-    [kind] = asked
-    match getattr(condition, kind):
-        case models.MatchValue() as given:
-            return edge.FieldCondition(condition.key, match=edge.MatchValue(given.value))
-        case models.MatchAny() as given:
-            return edge.FieldCondition(condition.key, match=edge.MatchAny(given.any))
-        case models.Range() as given:
+        case models.HasIdCondition(ids):
+            check_ids(ids)
+            return edge.HasIdCondition(set(ids))
+        case models.IsEmptyCondition(key):
+            return edge.IsEmptyCondition(key)
+        case models.FieldCondition(key, models.MatchValue(value), None):
+            return edge.FieldCondition(key, match=edge.MatchValue(value))
+        case models.FieldCondition(key, models.MatchAny(values), None):
+            return edge.FieldCondition(key, match=edge.MatchAny(list(values)))
+        case models.FieldCondition(key, None, models.Range() as given):
             bounds = edge.RangeFloat(gte=given.gte, gt=given.gt, lte=given.lte, lt=given.lt)
-            return edge.FieldCondition(condition.key, range=bounds)
-        case other:
-            suffix = f" of type {type(other).__name__}" if kind in {"match", "range"} else ""
-            raise QueryUnsupported(f"filter condition field.{kind}{suffix}")
+            return edge.FieldCondition(key, range=bounds)
+        case models.FieldCondition(key):
+            raise VectorStoreRejected(f"the condition on {key!r} needs exactly one of match and range")
 
 
 def translate_record(point: edge.Record, wanted: PayloadFields) -> models.Record:
-    """Translate a stored point. Its fields are not validated again: that took half the time."""
-    vectors: dict[str, models.VectorOutput] | None = None
+    """Translate a stored point."""
+    vectors: dict[str, models.Vector] | None = None
     if isinstance(point.vector, Mapping):  # otherwise not requested
-        vectors = {
-            name: models.SparseVector.model_construct(indices=vector.indices, values=vector.values)
-            if isinstance(vector, edge.SparseVector)
-            else vector
-            for name, vector in point.vector.items()
-        }
-    return models.Record.model_construct(
-        id=str(point.id),
-        payload=unpack_payload(point.payload, wanted),
-        vector=vectors,
-        shard_key=None,
-        order_value=None,
-    )
+        vectors = {name: _read_vector(vector) for name, vector in point.vector.items()}
+    return models.Record(str(point.id), unpack_payload(point.payload, wanted), vectors)
+
+
+def _read_vector(vector: list[float] | list[list[float]] | edge.SparseVector) -> models.Vector:
+    if isinstance(vector, edge.SparseVector):
+        return models.SparseValues(vector.indices, vector.values)
+    return vector  # type: ignore[return-value]  # no multivector is written
 
 
 def format_offset(offset: int | UUID | str | None) -> str | None:

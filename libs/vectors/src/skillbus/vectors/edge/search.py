@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import qdrant_edge as edge
-from qdrant_client import models
 
+from skillbus.vectors import models
 from skillbus.vectors.edge.calls import call_edge
 from skillbus.vectors.edge.models import get_limit, translate_filter, translate_query
 
@@ -61,7 +61,7 @@ def _plan_unfiltered(
     share = call_edge(shard.count, edge.CountRequest(exact=False, filter=own)) / points
     if share >= 1:
         return get_limit(request)
-    several = len(_must(request.filter)) > 1 or bool(request.filter.should) or bool(request.filter.must_not)
+    several = len(request.filter.must or ()) > 1 or bool(request.filter.should) or bool(request.filter.must_not)
     if share < _WIDE or not several:
         return None
     return min(points, math.ceil(get_limit(request) / share * _SPARE) + _LEAST_SPARE)
@@ -69,11 +69,7 @@ def _plan_unfiltered(
 
 def _names_points(condition: models.Filter | None) -> bool:
     """Return whether the filter lists ids, which are few."""
-    return condition is not None and any(isinstance(one, models.HasIdCondition) for one in _must(condition))
-
-
-def _must(condition: models.Filter) -> Sequence[models.Condition | None]:
-    return condition.must if isinstance(condition.must, list) else [condition.must]
+    return condition is not None and any(isinstance(one, models.HasIdCondition) for one in condition.must or ())
 
 
 def _filter_nearest(

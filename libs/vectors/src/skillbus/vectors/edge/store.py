@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import qdrant_edge as edge
-from qdrant_client import models
 
-from skillbus.vectors import checks
+from skillbus.vectors import checks, models
 from skillbus.vectors.edge.calls import call_edge
 from skillbus.vectors.edge.directory import EdgeDirectory, lock_directory
 from skillbus.vectors.edge.models import (

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import JsonValue
-from qdrant_client import models
 
 from skillbus.contracts.embedder.embedding import SparseVector
 from skillbus.indexer.domain.index.ports import EntryT_contra, Key
-from skillbus.vectors import DENSE, LEXICAL
+from skillbus.vectors import DENSE, LEXICAL, models
 from skillbus.vectors.datasets import Dataset
 
 
@@ -79,16 +78,13 @@ class EntryVectors:
     complete: bool
 
     def build_points(self, ids: Sequence[str], payloads: Sequence[dict[str, JsonValue]]) -> BuiltPoints:
-        """Build points with these vectors.
-
-        The points are not validated here: the store does so, and doing it twice took as long as writing them.
-        """
+        """Build points with these vectors."""
         points = []
         for number, (point, lexical, payload) in enumerate(zip(ids, self.sparse, payloads, strict=True)):
             vectors: dict[str, models.Vector] = {
-                LEXICAL: models.SparseVector.model_construct(indices=list(lexical.indices), values=list(lexical.values))
+                LEXICAL: models.SparseValues(indices=list(lexical.indices), values=list(lexical.values))
             }
             if self.dense is not None:
                 vectors[DENSE] = self.dense[number]
-            points.append(models.PointStruct.model_construct(id=point, vector=vectors, payload=payload))
+            points.append(models.PointStruct(id=point, vector=vectors, payload=payload))
         return BuiltPoints(points, self.complete)

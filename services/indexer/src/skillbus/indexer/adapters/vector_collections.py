@@ -5,14 +5,12 @@ from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Generic
 
-from qdrant_client import models
-
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel
 from skillbus.indexer.adapters.points import PointBuilder
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key, hash_content
-from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
+from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError, models
 from skillbus.vectors.datasets import parse_fingerprint
 
 
@@ -117,7 +115,7 @@ class StoredCollections(Generic[EntryT]):
 
     def _read_point(self, record: models.Record) -> IndexedPoint:
         payload, id_field = record.payload or {}, self._layout.id_field
-        entry_id = str(record.id) if id_field is None else payload.get(id_field, "")
+        entry_id = record.id if id_field is None else payload.get(id_field, "")
         return IndexedPoint((payload.get("project", ""), entry_id), payload.get("content_hash", ""))
 
 

@@ -7,11 +7,18 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from cachetools import TTLCache
-from qdrant_client import models
 
 from skillbus.retriever.domain.errors import StoreUnavailableError
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
-from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, PayloadFields, VectorSearch, VectorStoreUnavailable
+from skillbus.vectors import (
+    DENSE,
+    LEXICAL,
+    CollectionMissing,
+    PayloadFields,
+    VectorSearch,
+    VectorStoreUnavailable,
+    models,
+)
 from skillbus.vectors.datasets import Dataset, parse_fingerprint
 
 _LIVE_FOR_S: Final = 1.0
@@ -26,7 +33,7 @@ class _Question(NamedTuple):
 
     scores: dict[str, float]
     """Receives the score of each point that is found."""
-    vector: list[float] | models.SparseVector | None
+    vector: list[float] | models.SparseValues | None
     """None: nothing is asked."""
     among: models.Filter
     limit: int
@@ -75,7 +82,7 @@ class LiveCollection:
         cosines: dict[str, float] = {}
         bm25: dict[str, float] = {}
         dense = None if query.dense is None else list(query.dense)
-        words = models.SparseVector(indices=list(query.indices), values=list(query.values)) if query.indices else None
+        words = models.SparseValues(indices=list(query.indices), values=list(query.values)) if query.indices else None
         nearest = [_Question(cosines, dense, among, count) for among in filters]
         await self._score(live, [*nearest, *(_Question(bm25, words, among, count) for among in filters)])
         if dense is not None:
@@ -91,35 +98,35 @@ class LiveCollection:
 
     async def _score(self, live: LiveIndex, questions: Sequence[_Question]) -> None:
         """Ask the questions in one batch, and keep the highest score of each point."""
-        questions = [one for one in questions if one.vector is not None and one.limit]
+        asked = [(one, one.vector) for one in questions if one.vector is not None and one.limit]
         requests = [
             models.QueryRequest(
-                query=one.vector,
-                using=DENSE if isinstance(one.vector, list) else LEXICAL,
+                query=vector,
+                using=DENSE if isinstance(vector, list) else LEXICAL,
                 filter=one.among,
                 limit=one.limit,
             )
-            for one in questions
+            for one, vector in asked
         ]
         with as_unavailable():
             answers = await self._store.query(live.collection, requests)
-        for one, hits in zip(questions, answers, strict=True):
+        for (one, _), hits in zip(asked, answers, strict=True):
             for hit in hits:
                 one.scores[hit.id] = max(hit.score, one.scores.get(hit.id, -math.inf))
 
     async def _retrieve(
         self, live: LiveIndex, points: Sequence[str], payload: PayloadFields
-    ) -> list[tuple[models.Record, models.SparseVector]]:
+    ) -> list[tuple[models.Record, models.SparseValues]]:
         """Return the points with their sparse vectors; points deleted since are left out."""
         if not points:
             return []
         with as_unavailable():
             records = await self._store.retrieve(live.collection, points, with_payload=payload, with_vectors=(LEXICAL,))
-        found = list[tuple[models.Record, models.SparseVector]]()
+        found = list[tuple[models.Record, models.SparseValues]]()
         for record in records:
-            words = record.vector.get(LEXICAL) if isinstance(record.vector, dict) else None
-            if not isinstance(words, models.SparseVector):
-                words = models.SparseVector(indices=[], values=[])
+            words = (record.vector or {}).get(LEXICAL)
+            if not isinstance(words, models.SparseValues):
+                words = models.SparseValues(indices=[], values=[])
             found.append((record, words))
         return found
 

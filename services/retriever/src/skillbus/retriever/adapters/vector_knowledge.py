@@ -2,13 +2,11 @@
 
 from collections.abc import Container, Mapping, Sequence
 
-from qdrant_client import models
-
 from skillbus.contracts.scope import ANY, get_scope_key, list_ancestor_keys, split_scope
 from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
-from skillbus.vectors import VectorSearch
+from skillbus.vectors import VectorSearch, models
 from skillbus.vectors.datasets import KNOWLEDGE
 
 
@@ -30,7 +28,7 @@ class VectorKnowledge(LiveCollection):
 
     async def load_terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
         found = await self._retrieve(live, items, False)
-        return {str(record.id): frozenset(words.indices) for record, words in found}
+        return {record.id: frozenset(words.indices) for record, words in found}
 
 
 def make_knowledge_filter(wanted: WantedKnowledge, scopes: Sequence[models.Condition]) -> models.Filter:

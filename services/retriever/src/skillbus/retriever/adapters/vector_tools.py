@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from qdrant_client import models
-
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.tools.hit import IndexedTool
 from skillbus.retriever.domain.tools.search import WantedTools
-from skillbus.vectors import VectorSearch
+from skillbus.vectors import VectorSearch, models
 from skillbus.vectors.datasets import TOOLS
 
 _PAYLOAD: Final = (
@@ -33,7 +31,7 @@ class VectorTools(LiveCollection):
 
     async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
         found = await self._retrieve(live, points, _PAYLOAD)
-        return {str(record.id): _make_tool(record, words) for record, words in found}
+        return {record.id: _make_tool(record, words) for record, words in found}
 
 
 def make_tool_filter(wanted: WantedTools, types: Sequence[ToolType]) -> models.Filter:
@@ -41,7 +39,7 @@ def make_tool_filter(wanted: WantedTools, types: Sequence[ToolType]) -> models.F
     must: list[models.Condition] = [has_any("project", (wanted.project,))]
     if types:
         typed = has_any("tool_type", [kind.value for kind in types])
-        untyped = models.IsEmptyCondition(is_empty=models.PayloadField(key="tool_type"))
+        untyped = models.IsEmptyCondition("tool_type")
         must.append(models.Filter(should=[typed, untyped]) if ToolType.SKILL in types else typed)
     for key, values in (("tags", wanted.tags), ("source", wanted.sources)):
         if values:
@@ -49,7 +47,7 @@ def make_tool_filter(wanted: WantedTools, types: Sequence[ToolType]) -> models.F
     return models.Filter(must=must)
 
 
-def _make_tool(record: models.Record, words: models.SparseVector) -> IndexedTool:
+def _make_tool(record: models.Record, words: models.SparseValues) -> IndexedTool:
     """Read field by field: a validator took as long as the store took for the point."""
     payload = record.payload or {}
     return IndexedTool(

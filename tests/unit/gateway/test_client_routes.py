@@ -9,6 +9,8 @@ import pytest
 from skillbus.client.operation import AnyOperation, Operation, ReplyParser
 from skillbus.client.route import HEADERS
 from skillbus.client.skillbus_client import GROUPS, AsyncSkillbus, Skillbus
+from skillbus.contracts.learner.items import KnowledgeChanges
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 
 from .fakes import KEY, World
 
@@ -29,6 +31,7 @@ NOT_OFFERED: Final = {
     "review_knowledge": {"Skillbus-Actor"},  # `actor` of the body
     "create_knowledge": {"Skillbus-Actor", "Idempotency-Key"},  # `actor` and `idempotency_key` of the body
     "suggest_knowledge": {"Skillbus-Actor", "Idempotency-Key"},
+    "update_knowledge": set(KnowledgeItem.model_fields) - set(KnowledgeChanges.model_fields),  # ignored
     "run_skill": {"stream"},  # follow_skill sends it
     "call_tool": {"stream"},  # follow_tool sends it
 }

@@ -8,7 +8,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 from starlette.responses import HTMLResponse, RedirectResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -18,6 +18,7 @@ from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
+from skillbus.gateway.adapters.closed_schemas import close_body_schemas
 from skillbus.gateway.adapters.guard import Guard
 from skillbus.gateway.adapters.mcp.endpoint import MCP_PATH, McpEndpoint
 from skillbus.gateway.adapters.problem_response import add_error_handlers
@@ -41,10 +42,14 @@ class GatewayApi(FastAPI):
     cookie_name: str | None = None
     """Name of the cookie of a session; None on a gateway without a key."""
 
+    body_routes: Sequence[BaseRoute] = ()
+    """Routes that may take a JSON body."""
+
     def openapi(self) -> dict[str, JsonValue]:
         if self.openapi_schema is None:
             document: dict[str, JsonValue] = super().openapi()
             _add_components(document, self.cookie_name)
+            close_body_schemas(document, self.body_routes)
         return self.openapi_schema or {}
 
 
@@ -70,6 +75,7 @@ def build_app(
         redirect_slashes=False,
     )
     app.cookie_name = authenticator.session_cookie.name if authenticator.needs_key else None
+    app.body_routes = router.routes
     add_error_handlers(app, router)
     if mcp is not None:  # first: the routes are compared with a path one after the other
         app.router.routes.append(Route(MCP_PATH, mcp))

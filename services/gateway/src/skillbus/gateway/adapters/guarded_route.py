@@ -6,7 +6,7 @@ ADR 0026.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from typing import Any, Final, get_args
@@ -17,8 +17,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from skillbus.common.bus import headers as bus_headers
@@ -80,21 +78,15 @@ class GuardedRoute(StrictJsonRoute):
                     scope["query_string"] += b"&" + urlencode({_PROJECT: project}).encode()
             await super().handle(scope, receive, send)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_bound(request: Request) -> Response:
-            kind = _BoundRequest if self.project_place in {ProjectPlace.BODY, ProjectPlace.FORM} else StrictRequest
-            return await handle(kind(request.scope, request.receive))
-
-        return handle_bound
+    def choose_request_class(self) -> type[StrictRequest]:
+        """Return the class that finds the project in the body, if it is there."""
+        return _BoundRequest if self.project_place in {ProjectPlace.BODY, ProjectPlace.FORM} else StrictRequest
 
 
 class _BoundRequest(StrictRequest):
     """Request whose body names the project."""
 
-    async def json(self) -> object:
-        value = await super().json()
+    def bind_value(self, value: object) -> object:
         if isinstance(value, dict):
             given = value.get(_PROJECT)
             project = self._bind([given] if isinstance(given, str) else [])

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import Problem
+from skillbus.gateway.adapters.strict_body import InvalidBodyError
 from skillbus.gateway.domain.openai import OPENAI_PREFIX, convert_problem
 from skillbus.gateway.domain.problem import MEDIA_TYPE, make_http_problem, make_problem
 
@@ -64,6 +65,10 @@ def add_error_handlers(app: FastAPI, router: APIRouter) -> None:
     async def reply_to_unexpected_error(request: Request, _: Exception) -> Response:
         """Reply without the text of the error, which may contain anything. `boundary` logs it."""
         return make_problem_response(make_internal_problem(request.url.path))
+
+    @app.exception_handler(InvalidBodyError)
+    async def reply_to_invalid_body(request: Request, error: InvalidBodyError) -> Response:
+        return await _reply_to_invalid_request(request, RequestValidationError(error.errors))
 
     app.exception_handler(RequestValidationError)(_reply_to_invalid_request)
 

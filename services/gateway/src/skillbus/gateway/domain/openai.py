@@ -45,7 +45,7 @@ _CODES: Final = {
 """Codes with another name in OpenAI's API."""
 
 
-def _check_texts(value: object) -> list[str]:
+def _check_texts(value: object) -> tuple[str, ...]:
     texts: object = [value] if isinstance(value, str) else value
     if not isinstance(texts, list):
         raise PydanticCustomError("input_type", "must be a text or a list of texts")
@@ -55,7 +55,7 @@ def _check_texts(value: object) -> list[str]:
             "has {count} texts: send 1 to {most} in a request",
             {"count": len(texts), "most": INPUTS_MAX},
         )
-    return [_check_text(text, at) for at, text in enumerate(texts)]
+    return tuple(_check_text(text, at) for at, text in enumerate(texts))
 
 
 def _check_text(text: object, at: int) -> str:

@@ -52,6 +52,7 @@ from skillbus.gateway.service.knowledge.parameters import (
     FeedbackBody,
     IfMatch,
     IfNoneMatch,
+    ItemChangesBody,
     ItemInPath,
     KeyInHeader,
     KnowledgeItemQuery,
@@ -141,7 +142,7 @@ class KnowledgeRoutes:
     async def update_knowledge(
         self,
         item_id: ItemInPath,
-        body: KnowledgeChanges,
+        body: ItemChangesBody,
         response: Response,
         project: ProjectInQuery = DEFAULT_PROJECT,
         actor: ActorInHeader = None,
@@ -152,7 +153,7 @@ class KnowledgeRoutes:
         Absent and null fields stay as they are, except that null clears `valid_from`, `valid_to` and `external_id`.
         To change the status, use DELETE, `/restore` or `/api/knowledge/review`.
         """
-        said = body.model_dump(exclude_unset=True)
+        said = body.model_dump(exclude_unset=True, include=set(KnowledgeChanges.model_fields))
         changes = UpdateKnowledge(
             id=item_id,
             project=project,

@@ -3,10 +3,10 @@
 from typing import Annotated, Final
 
 from fastapi import Header, Path, Query
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints
 
 from skillbus.contracts.learner.bulk import ExportKnowledge
-from skillbus.contracts.learner.items import ListKnowledge
+from skillbus.contracts.learner.items import KnowledgeChanges, ListKnowledge
 from skillbus.contracts.learner.knowledge import (
     EXAMPLE_ID,
     Actor,
@@ -135,6 +135,21 @@ class KnowledgeItemQuery(ProjectMessage):
     """Wanted version. Absent means the current one."""
     as_of: Instant | None = None
     """Return the version of this time. Cannot be combined with `version`."""
+
+
+class ItemChangesBody(KnowledgeChanges):
+    """Changes of an item. It may be sent back as it was read: what this route does not change is ignored."""
+
+    id: JsonValue = None
+    """Ignored, as the fields below: the path and the query name the item."""
+    project: JsonValue = None
+    status: JsonValue = None
+    version: JsonValue = None
+    digest: JsonValue = None
+    created_at: JsonValue = None
+    created_by: JsonValue = None
+    updated_at: JsonValue = None
+    updated_by: JsonValue = None
 
 
 class RestoreBody(Message):

@@ -26,6 +26,7 @@ from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
+from skillbus.gateway.adapters.mcp.endpoint import McpEndpoint
 from skillbus.gateway.adapters.project_caller import ProjectCaller
 from skillbus.gateway.domain.access.api_key import make_key
 from skillbus.gateway.domain.access.authenticator import Authenticator
@@ -242,7 +243,7 @@ _CURRENT: ContextVar["World"] = ContextVar("world")
 
 
 @cache
-def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
+def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoint | None) -> ASGIApp:
     """Build an app that takes its fakes from the current world. Hundreds of tests need it, and building takes .15 s."""
     caller = ProjectCaller(_OfCurrentWorld("caller"))
     files, patience_s = _OfCurrentWorld("packages"), settings.upload_patience_s
@@ -283,7 +284,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
         ),
     )
     router = build_router(parts, GuardedRoute)
-    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(registry))
+    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(registry), mcp)
 
 
 @dataclass
@@ -301,6 +302,7 @@ class World:
     session_ring: SessionRing = field(default_factory=SessionRing)
     used_keys: list[str] = field(default_factory=list)
     audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
+    mcp: McpEndpoint | None = None
 
     def __post_init__(self) -> None:
         self.key_store = FakeKeys(self.key_ring)
@@ -329,7 +331,7 @@ class World:
         return text.reveal()
 
     def app(self) -> ASGIApp:
-        shared = build_shared_app(self.settings, self.key)
+        shared = build_shared_app(self.settings, self.key, self.mcp)
 
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
             _CURRENT.set(self)

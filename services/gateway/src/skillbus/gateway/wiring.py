@@ -107,7 +107,7 @@ async def open_gateway(
         async with (
             open_api_keys(bus, ring) as keys,
             open_sessions(bus, session_ring) as sessions,
-            open_mcp_endpoint(settings.run_body_bytes) as mcp,
+            open_mcp_endpoint(settings.body_bytes, settings.run_body_bytes) as mcp,
         ):
             cookie = SessionCookie(is_secure=settings.tls_in_front or checked.tls is not None)
             authenticator = Authenticator(checked.owner_digest, ring, session_ring, cookie, keys.note_use)

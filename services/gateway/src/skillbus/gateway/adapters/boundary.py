@@ -18,6 +18,8 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """W3C Trace Context, section 3.2."""
 _UNMATCHED: Final = "unmatched"
+TRACE: Final = "skillbus.trace"
+"""Member of the ASGI scope: the `traceparent` of the request."""
 _SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -68,6 +70,7 @@ class Boundary:
         new = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
         trace = given if _TRACEPARENT.fullmatch(given) else new
         token = bus_headers.traceparent.set(trace)
+        scope[TRACE] = trace
         reply = _Reply(send, trace)
         start = time.perf_counter()
         try:

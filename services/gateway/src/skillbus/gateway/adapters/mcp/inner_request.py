@@ -7,13 +7,16 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic import JsonValue
 from starlette.types import ASGIApp, Message, Scope
 
+from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.http import Problem
+from skillbus.gateway.adapters.boundary import TRACE
 
 _OWN: Final = "skillbus."
 """Prefix of the members that the guard put into the ASGI scope."""
@@ -30,13 +33,39 @@ class InnerRequestError(Exception):
         self.problem = problem
 
 
+class ReplyTooLargeError(Exception):
+    """A reply exceeds the size that was asked for."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the reply of {path} is too large")
+        self.path = path
+        """Path and query of the request."""
+
+
 @dataclass(slots=True)
 class InnerReply:
-    """Reply of a route."""
+    """Reply of a route, complete or as much of it as came."""
 
+    max_bytes: int | None = None
+    """Most bytes that are kept."""
+    on_chunk: Callable[[bytes], None] | None = None
+    """Receiver of the chunks of a successful reply, which are then not kept."""
     status: int = 0
-    media_type: str = ""
     body: bytes = b""
+    is_too_large: bool = False
+
+    def take_message(self, message: Message) -> None:
+        """Add a message of the route."""
+        if message["type"] == "http.response.start":
+            self.status = int(message["status"])
+            return
+        chunk = message.get("body", b"")
+        if self.on_chunk is not None and self.status < HTTPStatus.BAD_REQUEST:
+            self.on_chunk(chunk)
+        elif self.max_bytes is not None and len(self.body) + len(chunk) > self.max_bytes:
+            self.is_too_large = True
+        else:
+            self.body += chunk
 
     def parse_json(self) -> dict[str, JsonValue]:
         """Return the JSON object of the reply."""
@@ -54,6 +83,7 @@ async def send_inner_request(
     query: Mapping[str, str] | None = None,
     body: Mapping[str, JsonValue] | None = None,
     on_chunk: Callable[[bytes], None] | None = None,
+    max_bytes: int | None = None,
 ) -> InnerReply:
     """Send a request to a route of the app that serves the `outer` request, and return its successful reply.
 
@@ -61,8 +91,9 @@ async def send_inner_request(
 
     Raises:
         InnerRequestError: The route refused the request.
+        ReplyTooLargeError: The reply has more than `max_bytes`. It is not read to its end.
     """
-    reply, left = InnerReply(), asyncio.Event()
+    reply, left = InnerReply(max_bytes, on_chunk), asyncio.Event()
     sent = False
 
     async def receive() -> Message:
@@ -74,21 +105,16 @@ async def send_inner_request(
         return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode(), "more_body": False}
 
     async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            reply.status = int(message["status"])
-            headers = {name.lower(): value.decode("latin-1") for name, value in message["headers"]}
-            reply.media_type = headers.get(b"content-type", "")
-        elif chunk := message.get("body", b""):
-            if on_chunk is not None and reply.status < 400:
-                on_chunk(chunk)
-            else:
-                reply.body += chunk
+        reply.take_message(message)
+        if reply.is_too_large:
+            left.set()
 
     app: ASGIApp = outer["app"]
     # A task of its own: a cancelled scope of the SDK would also cancel the route while it cancels its work.
     scope = _make_scope(outer, method, path, query, body)
 
     async def answer() -> None:
+        bus_headers.traceparent.set(outer[TRACE])  # the task of a session has the trace of its first request
         await app(scope, receive, send)
 
     answering = asyncio.create_task(answer())
@@ -99,7 +125,10 @@ async def send_inner_request(
         _ending.add(answering)
         answering.add_done_callback(_ending.discard)
         raise
-    if reply.status >= 400:
+    if reply.is_too_large:
+        query_string = scope["query_string"].decode()
+        raise ReplyTooLargeError(f"{quote(path)}?{query_string}" if query_string else quote(path))
+    if reply.status >= HTTPStatus.BAD_REQUEST:
         raise InnerRequestError(Problem.model_validate_json(reply.body))
     return reply
 

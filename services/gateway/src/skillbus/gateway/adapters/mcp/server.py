@@ -19,12 +19,13 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from skillbus.common.validation import describe_problems
-from skillbus.gateway.adapters.mcp.inner_request import InnerRequestError, send_inner_request
+from skillbus.contracts.errors import ErrorCode
+from skillbus.gateway.adapters.mcp.inner_request import InnerRequestError, ReplyTooLargeError, send_inner_request
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress
+from skillbus.gateway.adapters.mcp.session_places import SESSION_IDLE_S, SessionPlaces
 from skillbus.gateway.adapters.mcp.tools import INSTRUCTIONS, MCP_TOOLS, McpTool, McpToolResult
 
 SESSIONS_MAX: Final = 1_000
-SESSION_IDLE_S: Final = 30 * 60.0
 _SDK_LOGGER: Final = "mcp"
 _PATH: Final = re.compile(
     r"/api/(?P<place>runs|calls|skills)/(?P<owner>[^/?]+)/(artifacts|files)/(?P<name>[^?]+)(\?.*)?"
@@ -33,25 +34,27 @@ _URI: Final = re.compile(r"skillbus://(?P<place>runs|calls|skills)/(?P<owner>[a-
 _FOLDERS: Final = {"runs": "artifacts", "calls": "files", "skills": "files"}
 _INLINE_BYTES: Final = 1024 * 1024
 """Largest image or sound that a result holds itself."""
+_RESOURCE_BYTES: Final = 4 * 1024 * 1024
+"""Largest file that is read as a resource. It is in memory several times, as bytes, base64 and JSON."""
 _PAGE: Final = 100
 _PART: Final[TypeAdapter[mcp.ContentBlock]] = TypeAdapter(mcp.ContentBlock)
 _TOOLS: Final = {tool.name: tool for tool in MCP_TOOLS}
 
 
-def make_session_manager(max_body_bytes: int) -> StreamableHTTPSessionManager:
+def make_session_manager(max_body_bytes: int, places: SessionPlaces) -> StreamableHTTPSessionManager:
     """Return the manager of the MCP sessions over HTTP. It serves while its `run` context is open."""
     logging.getLogger(_SDK_LOGGER).setLevel(logging.CRITICAL)  # it logs what clients send, with tracebacks
     return StreamableHTTPSessionManager(
-        _make_server(),
+        _make_server(places),
         session_idle_timeout=SESSION_IDLE_S,
         max_request_body_size=max_body_bytes,
         max_sessions=SESSIONS_MAX,
     )
 
 
-def _make_server() -> Server[dict[str, object], Request]:
+def _make_server(places: SessionPlaces) -> Server[dict[str, object], Request]:
     server: Server[dict[str, object], Request] = Server(
-        "skillbus", version("skillbus-contracts"), instructions=INSTRUCTIONS
+        "skillbus", version("skillbus-contracts"), instructions=INSTRUCTIONS, lifespan=places.hold_for_session
     )
     handlers = _Handlers(server)
     server.request_handlers = {
@@ -128,9 +131,15 @@ class _Handlers:
         place, name = found["place"], unquote(found["name"])
         path = f"/api/{place}/{found['owner']}/{_FOLDERS[place]}/{name}"
         try:
-            reply = await send_inner_request(self._get_scope(), "GET", path)
+            reply = await send_inner_request(self._get_scope(), "GET", path, max_bytes=_RESOURCE_BYTES)
         except InnerRequestError as error:
             raise _make_error(mcp.INVALID_PARAMS, f"{error.problem.code}: {error.problem.detail}") from error
+        except ReplyTooLargeError as error:
+            message = (
+                f"{ErrorCode.PAYLOAD_TOO_LARGE}: the file is larger than {_RESOURCE_BYTES >> 20} MiB: fetch it over "
+                f"HTTP, GET {error.path}"
+            )
+            raise _make_error(mcp.INVALID_PARAMS, message) from error
         return mcp.ServerResult(mcp.ReadResourceResult(contents=[_make_contents(uri, name, reply.body)]))
 
     def _get_scope(self) -> Scope:

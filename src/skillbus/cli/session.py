@@ -6,10 +6,13 @@ options too, and the text of its `--help` page with its example.
 """
 
 import asyncio
+import gc
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
@@ -143,9 +146,12 @@ def remote_command(
             as_json: JsonOption = False,
             **own: object,
         ) -> None:
-            # httpx takes 0.1 s of CPU to import, which help pages need not wait for.
-            from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
-            from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
+            # httpx takes 0.1 s of CPU to import, which help pages need not wait for. Half of it would be for HTTP/2 and
+            # for httpx's own command line, which are not used.
+            with _hide_modules("click", "h2"):
+                import_module("httpcore")  # which httpx imports later
+                from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
+                from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
 
             externals = ctx.ensure_object(Externals)
             data = data or find_data_directory()
@@ -183,6 +189,19 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
     return decorate
 
 
+@contextmanager
+def _hide_modules(*names: str) -> Iterator[None]:
+    """Let imports of optional modules fail, unless the module is imported already."""
+    modules: MutableMapping[str, object] = sys.modules  # type: ignore[assignment]  # None makes an import fail
+    hidden = [name for name in names if name not in modules]
+    modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del modules[name]
+
+
 def _check(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:
     try:
         return check(value)
@@ -197,6 +216,7 @@ def _run_command(
     as_json: bool,
 ) -> None:
     output = open_output(as_json=as_json)
+    gc.enable()  # `main` disables it while modules are imported
     try:
         run_loop(work(output))
     except CliError as error:

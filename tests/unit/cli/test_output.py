@@ -93,6 +93,17 @@ def test_a_help_page_imports_nothing_slow(words: list[str], slow: set[str]) -> N
     assert ran.stderr.strip() == "[]"
 
 
+def test_a_search_imports_no_http2_and_no_other_command_line() -> None:
+    code = (
+        "import atexit, gc, sys; from skillbus.cli.__main__ import main; "
+        "atexit.register(lambda: print({'click', 'h2', 'pygments'} & sys.modules.keys(), gc.isenabled())); main()"
+    )
+    command = [sys.executable, "-c", code, "search", "x", "--url", "http://127.0.0.1:9", "--api-key", "k"]
+    ran = subprocess.run(command, capture_output=True, check=False, text=True, timeout=30)
+
+    assert (ran.returncode, ran.stdout.strip()) == (3, "set() True")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("words", [["--help"], ["tools", "list", "--help"]])
 def test_a_full_device_behind_standard_output_is_told_without_a_traceback(words: list[str]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, assert_type
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from skillbus.client import ApiError, AsyncSkillbus, Skillbus
 from skillbus.client.call import Call, RetryPlan
+from skillbus.client.connection import _http_options
 from skillbus.client.errors import (
     ERRORS,
     NoReplyError,
@@ -289,3 +291,20 @@ def check_types(client: Skillbus) -> None:
 async def check_types_async(client: AsyncSkillbus) -> None:
     assert_type(await client.search_tools(query="x"), ToolSearchReply)
     assert_type(await client.get_artifact("0" * 32, "a.txt"), bytes)
+
+
+@pytest.mark.parametrize(
+    ("url", "trusts_authorities"),
+    [
+        ("http://127.0.0.1:8080", False),
+        ("http://[::1]", False),
+        ("https://localhost", True),
+        ("http://example.com", True),
+    ],
+)
+def test_certificates_are_loaded_unless_the_server_speaks_http_on_loopback(url: str, trusts_authorities: bool) -> None:
+    verify = _http_options(url, None)["verify"]
+    assert (verify is True) is trusts_authorities
+    if isinstance(verify, ssl.SSLContext):
+        assert verify.cert_store_stats()["x509_ca"] == 0
+        assert verify.verify_mode is ssl.CERT_REQUIRED

@@ -46,6 +46,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
+        if os.environ.get("_SKILLBUS_COMPLETE") == "complete_bash":
+            from skillbus.cli.completion import complete_in_bash  # noqa: PLC0415 (only completion needs it)
+
+            complete_in_bash(create_app(), os.environ)
         create_app()()
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:

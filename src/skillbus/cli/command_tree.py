@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import CompletionItem, TyperCommand, TyperGroup  # type: ignore[attr-defined]  # its public module
 from typer.main import get_command
 
 if TYPE_CHECKING:
@@ -274,6 +274,12 @@ class LazyGroup(TyperGroup):
         if args[0] not in self.entries and words in RENAMED:
             ctx.fail(f"`{words}` is `{RENAMED[words]}` now.")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: "Context", incomplete: str) -> list[CompletionItem]:
+        """Return the entries and options that begin with the text."""
+        names = [name for name in self.entries if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self.entries[name].help) for name in names]
+        return [*found, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the table of commands from their help lines."""

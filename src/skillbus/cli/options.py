@@ -7,11 +7,12 @@ from typing import Annotated, Final, TypeVar
 import typer
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
+from skillbus.cli.completion import complete_skill
 from skillbus.contracts.message import SkillName
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.", autocompletion=complete_skill)]
 ThresholdOption = Annotated[
     float | None,
     typer.Option(min=0, max=1, help="Lowest score of a hit; 0 shows the nearest. Default: the server's."),

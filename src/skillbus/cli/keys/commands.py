@@ -11,6 +11,7 @@ from rich.text import Text
 
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import KEYS
+from skillbus.cli.completion import complete_key
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.client.call import join_path
@@ -33,7 +34,10 @@ ProjectsOption = Annotated[
 ExpiresOption = Annotated[
     str | None, typer.Option("--expires", metavar="TIME", help="Lifetime, such as 12h, 30d or 1y. Default: no end.")
 ]
-KeyIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the keys, from `skillbus keys list`.")]
+KeyIds = Annotated[
+    list[str],
+    typer.Argument(metavar="ID...", help="Ids of the keys, from `skillbus keys list`.", autocompletion=complete_key),
+]
 
 _TIME: Final = re.compile(r"([1-9][0-9]{0,5})([hdwy])")
 _UNITS_S: Final = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600, "y": 365 * 24 * 3600}

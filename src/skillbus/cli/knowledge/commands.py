@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli.client.http_api import KNOWLEDGE
+from skillbus.cli.completion import complete_pending
 from skillbus.cli.errors import NotReviewedError
 from skillbus.cli.knowledge import view
 from skillbus.cli.knowledge.options import (
@@ -48,7 +49,7 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="Print it as Markdown
 From = Annotated[int, typer.Argument(metavar="FROM", min=1, help="Earlier version.")]
 To = Annotated[int, typer.Argument(metavar="TO", min=1, help="Later version.")]
 Decision = Annotated[ReviewAction, typer.Argument(metavar="approve|reject", help="Decision on the items.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Pending items.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Pending items.", autocompletion=complete_pending)]
 Helpful = Annotated[bool, typer.Option("--helpful/--unhelpful", help="Your rating of the item.", show_default=False)]
 RatedQuery = Annotated[str, typer.Option("--query", help="Query the item was found with; it has one rating from you.")]
 Comment = Annotated[str, typer.Option("--comment", help="Your remark.")]

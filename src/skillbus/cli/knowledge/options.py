@@ -4,9 +4,15 @@ from typing import Annotated
 
 import typer
 
+from skillbus.cli.completion import complete_knowledge
 from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeStatus
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the item, as `skillbus knowledge list` shows it.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Id of the item, as `skillbus knowledge list` shows it.", autocompletion=complete_knowledge
+    ),
+]
 
 
 def complete_type(incomplete: str) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from skillbus.cli.client.http_api import INDEXES, MODELS
+from skillbus.cli.completion import complete_model, complete_provider
 from skillbus.cli.models.switch_follower import follow_switch, is_running
 from skillbus.cli.models.view import render_indexes, render_models
 from skillbus.cli.options import build_request
@@ -15,9 +16,20 @@ from skillbus.client.call import join_path
 from skillbus.contracts.embedder.registry import CreateModel, LocalRuntime, ModelRecord, ModelsListed, UpdateModel
 from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
-ModelName = Annotated[str, typer.Argument(help="Id or name of the model, or PROVIDER/NAME.")]
-DefaultName = Annotated[str | None, typer.Argument(help="New default: id, name, or PROVIDER/NAME.", show_default=False)]
-Provider = Annotated[str, typer.Argument(help="Provider of the model.")]
+
+def complete_index(incomplete: str) -> list[str]:
+    """Return the indexes that begin with the text."""
+    return [name for name in ("tools", "knowledge") if name.startswith(incomplete)]
+
+
+ModelName = Annotated[
+    str, typer.Argument(help="Id or name of the model, or PROVIDER/NAME.", autocompletion=complete_model)
+]
+DefaultName = Annotated[
+    str | None,
+    typer.Argument(help="New default: id, name, or PROVIDER/NAME.", show_default=False, autocompletion=complete_model),
+]
+Provider = Annotated[str, typer.Argument(help="Provider of the model.", autocompletion=complete_provider)]
 NewName = Annotated[str, typer.Argument(help="Name of the model at its provider.")]
 Dimensions = Annotated[int | None, typer.Option("--dimensions", help="Length of its vectors. Default: measured.")]
 RequestDimensions = Annotated[
@@ -40,7 +52,7 @@ Queries = Annotated[
     Path, typer.Option("--queries", exists=True, dir_okay=False, help="JSON lines with query and relevant tool ids.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the numbers, and save nothing.")]
-Alias = Annotated[str, typer.Argument(help="Name of the index: tools or knowledge.")]
+Alias = Annotated[str, typer.Argument(help="Name of the index: tools or knowledge.", autocompletion=complete_index)]
 Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the indexes use the model.")]
 FollowSwitch = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the switch is done.")]
 

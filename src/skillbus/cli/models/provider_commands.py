@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from skillbus.cli.client.http_api import PROVIDERS
+from skillbus.cli.completion import complete_provider
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.models.view import render_providers
 from skillbus.cli.options import build_request
@@ -20,7 +21,7 @@ from skillbus.contracts.embedder.registry import (
     UpdateProvider,
 )
 
-Name = Annotated[str, typer.Argument(help="Name of the provider.")]
+Name = Annotated[str, typer.Argument(help="Name of the provider.", autocompletion=complete_provider)]
 Kind = Annotated[ProviderKind, typer.Option("--kind", help="Protocol of the provider.")]
 BaseUrl = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="Address, if it is not the usual one of its kind.")

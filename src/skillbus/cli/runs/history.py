@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli.client.http_api import RUNS
+from skillbus.cli.completion import complete_run, complete_skill
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.options import check_skill_name
 from skillbus.cli.runs.artifacts import SavedArtifacts, save_artifacts
@@ -15,8 +16,11 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
 from skillbus.contracts.sandbox.run_history import RunFile, RunRecord, RunsListed
 
-RunId = Annotated[str, typer.Argument(metavar="ID", help="Id of the run, as `skillbus runs list` shows it.")]
-Skill = Annotated[str | None, typer.Option("--skill", help="Only runs of this skill.")]
+RunId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Id of the run, as `skillbus runs list` shows it.", autocompletion=complete_run),
+]
+Skill = Annotated[str | None, typer.Option("--skill", help="Only runs of this skill.", autocompletion=complete_skill)]
 State = Annotated[str | None, typer.Option("--state", help="Only runs in this state: ok, failed, running, timeout, …")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Largest number of runs.")]
 Save = Annotated[Path | None, typer.Option("--save", metavar="DIR", file_okay=False, help="Save the files of the run.")]

@@ -8,6 +8,7 @@ import typer
 
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import SKILLS
+from skillbus.cli.completion import complete_skill
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.options import NameArgument, check_skill_name
 from skillbus.cli.output import clean_line
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection
 
 Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the skills to remove.")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAME...", help="Names of the skills to remove.", autocompletion=complete_skill)
+]
 Tag = Annotated[str | None, typer.Option("--tag", help="Only skills with this tag.")]
 TextIn = Annotated[str | None, typer.Option("--text", help="Only skills with this text in name or description.")]
 Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Only enabled or only disabled skills.")]

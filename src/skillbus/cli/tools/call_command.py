@@ -11,6 +11,7 @@ import typer
 from pydantic import JsonValue
 
 from skillbus.cli.client.http_api import MCP_S, TOOLS
+from skillbus.cli.completion import complete_tool
 from skillbus.cli.errors import EXIT_FAILED, ToolFailedError
 from skillbus.cli.input_files import encode_files
 from skillbus.cli.options import parse_args
@@ -22,7 +23,10 @@ from skillbus.cli.tools.commands import get_tool
 from skillbus.client.call import join_path
 from skillbus.contracts.agent.tool_calls import ToolCalled
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the tool, as `skillbus search` shows it.")]
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Id of the tool, as `skillbus search` shows it.", autocompletion=complete_tool),
+]
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="Arguments by name.", show_default=False)
 ]

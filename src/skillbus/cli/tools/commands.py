@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli.client.http_api import TOOLS
+from skillbus.cli.completion import complete_tool
 from skillbus.cli.options import ThresholdOption
 from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.session import Session, YesOption, remote_command
@@ -19,8 +20,16 @@ Types = Annotated[list[ToolType] | None, typer.Option("--type", help="Only tools
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only tools with one of these tags. Repeatable.")]
 Sources = Annotated[list[str] | None, typer.Option("--source", help="Only tools of this source. Repeatable.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show why each tool was found, and the stages of the search.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the tool, as `skillbus tools list` shows it.")]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Tools to remove.", show_default=False)]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Id of the tool, as `skillbus tools list` shows it.", autocompletion=complete_tool
+    ),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="Tools to remove.", show_default=False, autocompletion=complete_tool),
+]
 States = Annotated[list[ToolState] | None, typer.Option("--state", help="Only tools in this state. Repeatable.")]
 Source = Annotated[str | None, typer.Option("--source", help="Only tools of this source.")]
 Tag = Annotated[str | None, typer.Option("--tag", help="Only tools with this tag.")]

@@ -11,6 +11,7 @@ from rich.text import Text
 from skillbus.agent.domain.servers.operator_file import MCP_FILE, CommandServer
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS
+from skillbus.cli.completion import complete_mcp_server
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, ProblemError, UnreachableError
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line, format_number
@@ -28,7 +29,7 @@ from skillbus.contracts.agent.mcp_servers import (
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT
 
-Name = Annotated[str, typer.Argument(help="Name of the MCP server in skillbus.")]
+Name = Annotated[str, typer.Argument(help="Name of the MCP server in skillbus.", autocompletion=complete_mcp_server)]
 Url = Annotated[str | None, typer.Option("--url", help="Address of a running server, like https://mcp.example.com/mcp")]
 Headers = Annotated[
     list[str] | None,

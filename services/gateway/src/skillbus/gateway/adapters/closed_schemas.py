@@ -39,7 +39,7 @@ def _list_bodies(document: Schema, routes: Sequence[BaseRoute]) -> Iterator[Sche
     for route in routes:
         if isinstance(route, StrictJsonRoute) and route.include_in_schema:
             body = StrictBody.from_route(route)
-            if body is not None and not body.accepts_unknown:
+            if body is not None and body.is_read and not body.accepts_unknown:
                 for method in route.methods or ():
                     yield document["paths"][route.path_format][method.lower()]["requestBody"]
 

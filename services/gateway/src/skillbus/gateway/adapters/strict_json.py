@@ -62,7 +62,10 @@ class StrictJsonRoute(APIRoute):
         body = StrictBody.from_route(self)
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(self.choose_request_class()(request.scope, request.receive, body))
+            strict = self.choose_request_class()(request.scope, request.receive, body)
+            if body is not None and not body.is_read and await strict.body():
+                await strict.json()  # FastAPI does not look at it
+            return await handle(strict)
 
         return handle_strictly
 

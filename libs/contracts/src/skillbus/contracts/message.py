@@ -4,11 +4,16 @@ JSON carries a matrix as a list of rows and bytes as base64. msgpack carries a m
 bytes unchanged. Each type accepts both forms.
 """
 
+import ast
 import base64
 import binascii
 import sys
 from array import array
+from functools import cache
+from inspect import cleandoc, get_annotations
+from itertools import pairwise
 from math import isfinite
+from pathlib import Path
 from typing import Annotated, Final, Self
 
 from pydantic import (
@@ -17,6 +22,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     JsonValue,
     PlainSerializer,
     SerializationInfo,
@@ -25,6 +31,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
 JSON = "application/json"
 MSGPACK = "application/msgpack"
@@ -33,7 +40,56 @@ MSGPACK = "application/msgpack"
 class Message(BaseModel):
     """Frozen value. Readers ignore unknown fields; a contract may only gain optional fields."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> dict[str, JsonValue]:
+        """Describe fields by the docstrings below them.
+
+        Pydantic's `use_attribute_docstrings` reads the sources of all classes when they are imported: 0.2 s of CPU.
+        """
+        document = handler(core_schema)
+        properties = handler.resolve_ref_schema(document).get("properties", {})
+        for name, text in _find_docstrings(cls).items():
+            if name in properties and cls.model_fields[name].description is None:
+                properties[name] = {**properties[name], "description": text}
+        return document
+
+
+QUERY: Final = ConfigDict(use_attribute_docstrings=True)
+"""Config of a message that is read from the parameters of a URL: FastAPI takes their descriptions from the class."""
+
+
+def _find_docstrings(kind: type) -> dict[str, str]:
+    """Return the docstrings of a class's attributes, also of inherited ones."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        own = _read_docstrings(base.__module__).get(base.__name__, {})
+        found = {name: text for name, text in found.items() if name not in get_annotations(base)}
+        found |= own
+    return found
+
+
+@cache
+def _read_docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings of attributes by the name of their class; nothing of a module without a source."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    if path is None or not path.endswith(".py"):
+        return {}
+    tree = ast.parse(Path(path).read_text("utf-8"))
+    return {
+        node.name: {
+            before.target.id: cleandoc(after.value.value)
+            for before, after in pairwise(node.body)
+            if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if isinstance(after.value.value, str)
+        }
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 class Empty(Message):

@@ -1,6 +1,7 @@
 """All services of skillbus in one process, with a nats-server as child process, one connection and one vector store."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,6 @@ from prometheus_client import CollectorRegistry
 from pydantic import ByteSize, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from skillbus.agent.domain.servers.operator_file import MCP_FILE
-from skillbus.agent.settings import AgentSettings
-from skillbus.agent.wiring import open_agent
 from skillbus.common.background import run_in_background
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.disk_space import MIB
@@ -20,20 +18,14 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.runner import StartError, settle_memory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
+from skillbus.gateway.adapters.start_checks import CheckedStart, check_start, read_owner_key
 from skillbus.gateway.settings import GatewaySettings
-from skillbus.gateway.wiring import check_start, open_gateway, read_owner_key
-from skillbus.indexer.settings import IndexerSettings
-from skillbus.indexer.wiring import open_indexer
-from skillbus.learner.settings import LearnerSettings
-from skillbus.learner.wiring import open_learner
-from skillbus.retriever.settings import RetrieverSettings
-from skillbus.retriever.wiring import open_retriever
-from skillbus.sandbox.settings import SandboxSettings
-from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 from skillbus.standalone.storage import StorageWatch, prepare_disk
-from skillbus.vectors import VectorStoreLocked, open_vector_store
+
+OpenServices = Callable[[AsyncExitStack, Bus, Path, GatewaySettings, CheckedStart], Awaitable[str]]
+"""Opens the services but the embedder on a stack, and returns the URL of the gateway."""
 
 log = structlog.get_logger(__name__)
 
@@ -112,6 +104,8 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
             made = SecretStr(load_owner_key(settings.data))
             gateway_settings = gateway_settings.model_copy(update={"owner_key": made})
         checked = await check_start(gateway_settings)
+        # In a thread: nats-server starts and the default model loads while the other services are imported.
+        importing = asyncio.ensure_future(asyncio.to_thread(_import_services))
         api_key = read_owner_key(gateway_settings)
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
         address = nats.address
@@ -119,9 +113,9 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry(), disk))
         await provision(bus.jetstream)
         await stack.enter_async_context(run_in_background(*StorageWatch(disk, settings.data, bus, nats).jobs))
-        await _open_services(stack, bus, settings.data, may_start_commands=not settings.no_key)
-        gateway = await stack.enter_async_context(open_gateway(bus, gateway_settings, checked))
-        http_url = gateway.url
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=settings.data).open_loopback()))
+        open_services = await importing
+        http_url = await open_services(stack, bus, settings.data, gateway_settings, checked)
         stack.enter_context(write_connection_note(settings.data, http_url, address.url, address.token, api_key))
         settle_memory()
         log.info("standalone_ready", http_url=http_url, nats_url=address.url, data=str(settings.data))
@@ -129,20 +123,10 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         log.info("standalone_stopping")
 
 
-async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path, *, may_start_commands: bool) -> None:
-    await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data).open_loopback()))
-    try:
-        store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
-    except VectorStoreLocked as error:
-        raise StartError(str(error)) from error
-    await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
-    await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
-    await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
-    await stack.enter_async_context(open_sandbox(bus, SandboxSettings(data=data / "sandbox")))
-    agent = AgentSettings(data=data / "agent").on_ones_own_machine(data / MCP_FILE)
-    if not may_start_commands:
-        agent = agent.model_copy(update={"mcp_file": None})
-    await stack.enter_async_context(open_agent(bus, agent))
+def _import_services() -> OpenServices:
+    from skillbus.standalone.services import open_services  # noqa: PLC0415 (see `open_standalone`)
+
+    return open_services
 
 
 __all__ = ["Standalone", "StandaloneSettings", "StartError", "open_standalone"]

@@ -12,10 +12,11 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.common.http_server import TlsFiles
 from skillbus.common.runner import StartError
-from skillbus.gateway import wiring
+from skillbus.gateway.adapters import start_checks
+from skillbus.gateway.adapters.start_checks import load_tls_files
 from skillbus.gateway.domain.access.startup import TlsFilesInvalidError
 from skillbus.gateway.settings import GatewaySettings
-from skillbus.gateway.wiring import load_tls_files, open_gateway
+from skillbus.gateway.wiring import open_gateway
 
 from .conftest import OWNER, make_settings
 
@@ -50,7 +51,7 @@ async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(
         loaded.append(settings)
         return load_tls_files(settings)
 
-    monkeypatch.setattr(wiring, "load_tls_files", count_load)
+    monkeypatch.setattr(start_checks, "load_tls_files", count_load)
     trusted = ssl.create_default_context(cafile=str(files.certificate))
     async with open_gateway(bus, make_settings(host="0.0.0.0", **settings_of(files))) as gateway:
         assert gateway.url.startswith("https://0.0.0.0:")

@@ -15,6 +15,7 @@ from skillbus.common.runner import StartError
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyCreated, Role
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS
+from skillbus.gateway.adapters.start_checks import check_start
 from skillbus.gateway.domain.access.api_key import make_key
 from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
 from skillbus.gateway.domain.access.startup import (
@@ -25,7 +26,6 @@ from skillbus.gateway.domain.access.startup import (
     hash_owner_key,
 )
 from skillbus.gateway.settings import GatewaySettings
-from skillbus.gateway.wiring import check_start
 
 from .fakes import KEY, World
 

@@ -1,22 +1,17 @@
 """Composition root of the gateway."""
 
-import asyncio
-import socket
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
-import structlog
 from starlette.types import ASGIApp
 
 from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import ObjectStore, open_object_store
-from skillbus.common.http_server import PortInUseError, TlsFiles, check_port, serve_http
+from skillbus.common.http_server import PortInUseError, serve_http
 from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
@@ -28,19 +23,12 @@ from skillbus.gateway.adapters.kv_api_keys import open_api_keys
 from skillbus.gateway.adapters.kv_sessions import open_sessions
 from skillbus.gateway.adapters.mcp.endpoint import McpEndpoint, open_mcp_endpoint
 from skillbus.gateway.adapters.project_caller import ProjectCaller
+from skillbus.gateway.adapters.start_checks import CheckedStart, check_start
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
 from skillbus.gateway.domain.access.session_registry import SessionRegistry
-from skillbus.gateway.domain.access.startup import (
-    GatewayError,
-    HostUnknownError,
-    OwnerKeyInvalidError,
-    TlsFilesInvalidError,
-    check_address,
-    hash_owner_key,
-)
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
@@ -54,13 +42,6 @@ from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
 
-_TLS_IN_FRONT: Final = (
-    "SKILLBUS_GATEWAY_TLS_IN_FRONT is set. Let nothing but the TLS proxy reach this address: "
-    "whoever can listen on the way to it reads the keys"
-)
-
-log = structlog.get_logger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
@@ -73,16 +54,6 @@ class Gateway:
     async def health(self) -> Health:
         """Return the health of the whole system."""
         return await self.readiness.check_health()
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedStart:
-    """Results of the checks before the start."""
-
-    owner_digest: bytes | None = field(repr=False)
-    """SHA-256 of the owner's key; None without one."""
-    tls: TlsFiles | None
-    """Files for HTTPS; None if HTTP is served."""
 
 
 @asynccontextmanager
@@ -118,46 +89,6 @@ async def open_gateway(
                 yield Gateway(url, readiness)
     except PortInUseError as error:
         raise StartError(str(error)) from error
-
-
-async def check_start(settings: GatewaySettings) -> CheckedStart:
-    """Check the owner's key, the address, the files for TLS and the port.
-
-    HTTP beyond loopback, which the setting `tls_in_front` allows, is logged as a warning.
-
-    Raises:
-        StartError: Strangers could use the address or read keys there, the host or the key cannot be used, or the
-            port is in use.
-    """
-    try:
-        owner_digest = hash_owner_key(await asyncio.to_thread(read_owner_key, settings))
-        tls = await asyncio.to_thread(load_tls_files, settings)
-        is_local = check_address(
-            settings.host,
-            await find_addresses(settings.host),
-            has_key=owner_digest is not None,
-            without_key=settings.no_key,
-            has_tls=settings.tls_in_front or tls is not None,
-        )
-        check_port(settings.host, settings.port)
-    except (GatewayError, PortInUseError) as error:
-        raise StartError(str(error)) from error
-    if tls is None and not is_local:
-        log.warning("http_beyond_loopback", host=settings.host, reason=_TLS_IN_FRONT)
-    return CheckedStart(owner_digest, tls)
-
-
-async def find_addresses(host: str) -> tuple[str, ...]:
-    """Return the addresses of a host.
-
-    Raises:
-        HostUnknownError: It has none, or they cannot be looked up now.
-    """
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:  # UnicodeError for a name that cannot be encoded
-        raise HostUnknownError(host, getattr(error, "strerror", None) or "not a name") from error
-    return tuple(str(address[4][0]) for address in found)
 
 
 def _build_app(
@@ -196,46 +127,3 @@ def _build_app(
     )
     router = build_router(parts, GuardedRoute)
     return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(bus.metrics.registry), mcp)
-
-
-def load_tls_files(settings: GatewaySettings) -> TlsFiles | None:
-    """Return the files for HTTPS after loading them once; None if HTTP is served.
-
-    Raises:
-        TlsFilesInvalidError: One is missing, cannot be read, or does not fit the other.
-    """
-    certificate, private_key = settings.tls_certificate, settings.tls_private_key
-    if certificate is None and private_key is None:
-        return None
-    if certificate is None or private_key is None:
-        raise TlsFilesInvalidError(
-            "HTTPS needs both: SKILLBUS_GATEWAY_TLS_CERTIFICATE and SKILLBUS_GATEWAY_TLS_PRIVATE_KEY"
-        )
-    try:
-        # An empty password: without one, an encrypted key would be asked for at the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password="")
-    except (OSError, ValueError) as error:
-        raise TlsFilesInvalidError(
-            f"cannot serve HTTPS with {certificate} and {private_key}: {type(error).__name__}. They must be a "
-            "certificate and its private key, as PEM files that this process may read"
-        ) from error
-    return TlsFiles(certificate, private_key)
-
-
-def read_owner_key(settings: GatewaySettings) -> str | None:
-    """Return the owner's key of the settings, from its file if it is in one; None if none is set.
-
-    Raises:
-        OwnerKeyInvalidError: The file cannot be read.
-    """
-    if settings.owner_key is not None:
-        return settings.owner_key.get_secret_value().strip()
-    if settings.owner_key_file is None:
-        return None
-    try:
-        return settings.owner_key_file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OwnerKeyInvalidError(
-            f"cannot read {settings.owner_key_file}: {type(error).__name__}. "
-            "SKILLBUS_GATEWAY_OWNER_KEY_FILE must name a text file that this process may read"
-        ) from error

@@ -1,5 +1,6 @@
 """Composition root of the sandbox service."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from skillbus.common.background import FailureLog
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
@@ -54,8 +56,7 @@ async def open_sandbox(
         folder = settings.data / "skills"
         skills = BusSkills(bus.caller, await open_object_store(bus, PACKAGES), folder, settings.kept_skills)
         await skills.prepare()
-        with suppress(SandboxUnavailable):  # logged by the probe; each run probes again or is refused
-            await isolation.probe()
+        await stack.enter_async_context(_probe_behind(isolation))
         dependencies = await stack.enter_async_context(_dependencies(bus, settings, skills, isolation))
         bounds = settings.bounds
         files = BusRunFiles(await open_object_store(bus, RUN_FILES))
@@ -80,6 +81,23 @@ async def open_sandbox(
         ]
         await stack.enter_async_context(serve_routes(bus, SERVICE, routes, health, to_wire))
         yield health
+
+
+@asynccontextmanager
+async def _probe_behind(isolation: Isolation) -> AsyncGenerator[None]:
+    """Probe the machine in the background. Runs and health checks wait for the result."""
+    probing = asyncio.create_task(_probe(isolation), name="sandbox-probe")
+    try:
+        yield
+    finally:
+        probing.cancel()
+        await asyncio.wait([probing])
+
+
+async def _probe(isolation: Isolation) -> None:
+    # A refusal is logged by the probe; each run probes again or is refused.
+    with FailureLog().guard("probe_isolation"), suppress(SandboxUnavailable):
+        await isolation.probe()
 
 
 @asynccontextmanager

@@ -36,6 +36,8 @@ def unknown_in(words: Sequence[str]) -> list[str]:
     command, words = ROOT_COMMAND, list(words)
     while isinstance(command, TyperGroup) and words:
         word = words.pop(0)
+        if any(word in parameter.opts for parameter in command.params):
+            return []
         if isinstance(command, LazyGroup) and command.default and word.startswith("-"):
             words, word = [word, *words], command.default
         found = command.get_command(typer.Context(command), word)

@@ -233,6 +233,9 @@ DESKTOP = {
         "old": {"type": "sse", "url": "https://old.example/sse"},
         "mixed": {"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
         "nothing": {},
+        "off": {"command": "npx", "disabled": True, "env": {"PORT": 80, "KEY": "${env:KEY}"}},
+        "here": {"command": "x", "cwd": "/tmp", "alwaysAllow": ["a"]},
+        "home": {"command": "${HOME}/bin/x"},
     }
 }
 
@@ -253,12 +256,17 @@ def test_the_servers_of_a_desktop_client_are_taken_over(
         "known": {"command": "mine"},
         "github-tools": {"command": "npx", "args": ["-y", "github"], "env": {"TOKEN": "env:GITHUB_TOKEN", "A": "b"}},
         "far": {"type": "http", "url": "https://far.example/mcp", "headers": {"Authorization": "env:FAR"}},
+        "off": {"command": "npx", "disabled": True, "env": {"PORT": "80", "KEY": "env:KEY"}},
+        "here": {"command": "x", "cwd": "/tmp", "alwaysAllow": ["a"]},
     }
     said = " ".join(result.stdout.split())
-    for part in ("npx -y github", "skipped", "SSE", "${VARIABLE}", "give either"):
+    for part in (
+        *("npx -y github", "skipped", "SSE", "give either", "to add, disabled", "does not use alwaysAllow, cwd"),
+        *("`headers` has a ${VARIABLE} inside a value: write the value, or put", "`command` has a ${VARIABLE}"),
+    ):
         assert part in said
     refreshed = [path for method, path, _ in tools.requests if method == "POST"]
-    assert refreshed == ["/api/mcp-servers/github-tools/refresh", "/api/mcp-servers/far/refresh"]
+    assert refreshed == [f"/api/mcp-servers/{name}/refresh" for name in ("github-tools", "far", "here")]
 
     skillbus("mcp", *words, "--yes", "--replace", externals=tools.externals())
     assert entries(data)["known"] == {"command": "new"}
@@ -268,8 +276,8 @@ def test_a_registered_server_counts_as_known(
     skillbus: CommandLine, tools: FakeTools, data: Path, tmp_path: Path
 ) -> None:
     tools.answers["GET /api/mcp-servers"] = {"servers": [server_record("a")]}
-    source = tmp_path / ".mcp.json"
-    source.write_text('{"mcpServers": {"a": {"command": "b"}}}')
+    source = tmp_path / "mcp.json"  # VS Code's
+    source.write_text('{"servers": {"a": {"type": "stdio", "command": "b"}}}')
     result = skillbus("mcp", "import", str(source), "--yes", "--data", str(data), externals=tools.externals())
     assert (result.exit_code, "skipped" in result.stdout, (data / "mcp.json").exists()) == (0, True, False)
 

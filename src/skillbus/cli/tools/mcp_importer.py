@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from rich.console import RenderableType
 
 from skillbus.agent.domain.servers.operator_file import (
+    SERVERS_MEMBER,
     OperatorFileError,
     build_record,
     parse_entries,
@@ -26,11 +27,19 @@ from skillbus.cli.tools.mcp_file import FileOption, find_mcp_file, put_entries, 
 from skillbus.contracts.agent.mcp_servers import McpServersListed, McpServerState
 
 Source = Annotated[
-    str, typer.Argument(metavar="FILE", help="claude_desktop_config.json, .mcp.json or a file like them; - is stdin.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="claude_desktop_config.json, .mcp.json, VS Code's mcp.json or a file like them; - is stdin.",
+    ),
 ]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace servers that exist already.")]
 
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
+_VS_CODE_MEMBER: Final = "servers"
+_VALUES: Final = ("env", "headers")
+"""Members whose values can be references to variables."""
+_USED: Final = frozenset({"type", "command", "args", "url", *_VALUES, "project", "timeout_s", "disabled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +54,20 @@ class ImportedServer:
     exists: bool = False
     """True if a server of this name exists and is kept."""
 
+    @property
+    def is_disabled(self) -> bool:
+        """True if the file says that the server is not to be started."""
+        return self.entry.get("disabled") is True
+
     def describe(self) -> str:
         """Return the outcome."""
         if self.refused:
             return f"not taken over: {self.refused}"
-        return "skipped: it exists, --replace replaces it" if self.exists else "to add"
+        if self.exists:
+            return "skipped: it exists, --replace replaces it"
+        unused = ", ".join(sorted(self.entry.keys() - _USED))
+        added = "to add, disabled" if self.is_disabled else "to add"
+        return f"{added}; skillbus does not use {unused}" if unused else added
 
 
 @remote_command("skillbus mcp import ~/.config/Claude/claude_desktop_config.json", url_option="--server")
@@ -73,7 +91,8 @@ async def import_servers(
         if not yes:
             session.confirm(f"Add {format_number(len(wanted), 'server')} to {path}, and start their commands as you?")
         put_entries(path, wanted)
-    started = await refresh_servers(session, tuple(wanted), path)
+    enabled = tuple(server.name for server in servers if server.name in wanted and not server.is_disabled)
+    started = await refresh_servers(session, enabled, path)
     plan = [{"name": it.name, "address": it.address, "outcome": it.describe()} for it in servers]
     document: dict[str, object] = {"plan": plan, "servers": [server.model_dump(mode="json") for server in started]}
     session.output.show_result(document, lambda: render_servers(started) if started else "")
@@ -88,11 +107,11 @@ def plan_import(content: bytes, source: str, known: set[str], project: str | Non
         LocalFileError: The file is not one of a desktop client.
     """
     try:
-        entries = parse_entries(content)
+        entries = parse_entries(content) or parse_entries(content, _VS_CODE_MEMBER)
     except OperatorFileError as error:
         raise LocalFileError(f"{source}: {error}") from error
     if not entries:
-        raise LocalFileError(f'{source} has no servers: "mcpServers" is absent or empty')
+        raise LocalFileError(f'{source} has no servers: "{SERVERS_MEMBER}" is absent or empty')
     planned: list[ImportedServer] = []
     for given, entry in entries.items():
         name = re.sub(r"[^a-z0-9_-]+", "-", given.lower()).strip("-_")[:64].strip("-_")
@@ -112,7 +131,9 @@ def _plan_server(name: str, entry: JsonValue, project: str | None, known: set[st
 
 
 def convert_entry(entry: JsonValue) -> dict[str, JsonValue]:
-    """Return an entry in the form of skillbus: `${NAME}` as the whole value becomes the reference `env:NAME`.
+    """Return an entry in the form of skillbus.
+
+    `${NAME}` or `${env:NAME}` as the whole value becomes the reference `env:NAME`. Numbers become texts.
 
     Raises:
         OperatorFileError: skillbus cannot do what the entry says.
@@ -122,19 +143,20 @@ def convert_entry(entry: JsonValue) -> dict[str, JsonValue]:
     if entry.get("type") == "sse":
         raise OperatorFileError("it speaks SSE, which skillbus does not: give its address for Streamable HTTP")
     converted = dict(entry)
-    for member in ("env", "headers"):
+    for member in _VALUES:
         values = entry.get(member)
         if isinstance(values, dict):
             converted[member] = {key: _convert_value(value) for key, value in values.items()}
-    parts = {member: converted.get(member) for member in ("command", "args", "url", "env", "headers")}
-    if "${" in json.dumps(parts):
-        raise OperatorFileError(
-            "it has a ${VARIABLE} inside a value: write the value, or put the whole of it into one variable"
-        )
+    for member in ("command", "args", "url", *_VALUES):
+        if "${" in json.dumps(converted.get(member)):
+            remedy = ", or put the whole of it into one variable" if member in _VALUES else ""
+            raise OperatorFileError(f"`{member}` has a ${{VARIABLE}} inside a value: write the value{remedy}")
     return converted
 
 
 def _convert_value(value: JsonValue) -> JsonValue:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
     match = _VARIABLE.fullmatch(value) if isinstance(value, str) else None
     return value if match is None else f"env:{match[1]}"
 

@@ -60,14 +60,14 @@ def parse_operator_file(content: bytes) -> dict[ServerKey, OperatorServer]:
     return servers
 
 
-def parse_entries(content: bytes) -> dict[str, JsonValue]:
-    """Return the unchecked entries of a file by name. Raises OperatorFileError."""
+def parse_entries(content: bytes, member: str = SERVERS_MEMBER) -> dict[str, JsonValue]:
+    """Return the unchecked entries in a member of a file by name. Raises OperatorFileError."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         place = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "bad text"
         raise OperatorFileError(f"it is not JSON ({place}): correct it") from None
-    entries = document.get(SERVERS_MEMBER, {}) if isinstance(document, dict) else None
+    entries = document.get(member, {}) if isinstance(document, dict) else None
     if not isinstance(entries, dict):
         raise OperatorFileError(f'it is not an object like {{"{SERVERS_MEMBER}": {{"name": {{"command": "npx"}}}}}}')
     return entries

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -63,14 +64,25 @@ async def make_key(system: System, role: str, *projects: str) -> str:
     return key
 
 
+class OlderSession(ClientSession):
+    """A client that speaks an older revision of the protocol."""
+
+    async def send_request(self, request: types.ClientRequest, *given: Any, **options: Any) -> Any:
+        if isinstance(request.root, types.InitializeRequest):
+            request.root.params.protocolVersion = "2024-11-05"
+        return await super().send_request(request, *given, **options)
+
+
 @asynccontextmanager
-async def connected(system: System, key: str, query: str = "") -> AsyncGenerator[ClientSession]:
+async def connected(
+    system: System, key: str, query: str = "", kind: type[ClientSession] = ClientSession
+) -> AsyncGenerator[ClientSession]:
     """A session with the endpoint."""
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx.AsyncClient(headers=headers, timeout=30, trust_env=False) as http,
         streamable_http_client(f"{get_url(system)}{query}", http_client=http) as (read, write, _),
-        ClientSession(read, write) as session,
+        kind(read, write) as session,
     ):
         await session.initialize()
         yield session
@@ -110,6 +122,12 @@ async def test_an_agent_finds_a_tool_calls_it_and_gets_its_files(system: System)
         (file,) = (await session.read_resource(link.uri)).contents
         assert isinstance(file, types.BlobResourceContents)
         assert file.blob == "/wA="
+    async with connected(system, await make_key(system, "runner"), kind=OlderSession) as session:
+        painted = await session.call_tool("run_skill", {"name": "painter"})
+        (uri,) = re.findall(r"^file (skillbus://runs/\S+)$", said(painted), re.MULTILINE)
+        (file,) = (await session.read_resource(AnyUrl(uri))).contents
+        assert {part.type for part in painted.content} == {"text", "image"}
+        assert isinstance(file, types.BlobResourceContents)
 
 
 @pytest.mark.usefixtures("painter")

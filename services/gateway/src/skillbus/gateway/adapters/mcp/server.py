@@ -14,6 +14,7 @@ import mcp.types as mcp
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import McpError
+from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import AnyUrl, JsonValue, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.types import Scope
@@ -36,6 +37,9 @@ _INLINE_BYTES: Final = 1024 * 1024
 """Largest image or sound that a result holds itself."""
 _RESOURCE_BYTES: Final = 4 * 1024 * 1024
 """Largest file that is read as a resource. It is in memory several times, as bytes, base64 and JSON."""
+_SOUND_SINCE: Final = "2025-03-26"
+_LINK_SINCE: Final = "2025-06-18"
+"""Protocol revisions that brought parts of type `audio` and `resource_link`. Older clients get a line of text."""
 _PAGE: Final = 100
 _PART: Final[TypeAdapter[mcp.ContentBlock]] = TypeAdapter(mcp.ContentBlock)
 _TOOLS: Final = {tool.name: tool for tool in MCP_TOOLS}
@@ -91,7 +95,7 @@ class _Handlers:
             return _refuse(f"invalid_arguments: {describe_problems(error)}")
         except InnerRequestError as error:
             return _refuse(f"{error.problem.code}: {error.problem.detail}")
-        return mcp.ServerResult(await _convert_result(scope, result))
+        return mcp.ServerResult(await _convert_result(scope, result, self._get_revision()))
 
     async def list_resources(self, request: mcp.ListResourcesRequest) -> mcp.ServerResult:
         cursor = request.params.cursor if request.params is not None else None
@@ -148,6 +152,12 @@ class _Handlers:
             raise TypeError("a request over HTTP has an HTTP request")
         return request.scope
 
+    def _get_revision(self) -> str:
+        """Return the protocol revision of the session, as the SDK has negotiated it."""
+        client = self._server.request_context.session.client_params
+        asked = client.protocolVersion if client is not None else mcp.LATEST_PROTOCOL_VERSION
+        return str(asked) if asked in SUPPORTED_PROTOCOL_VERSIONS else mcp.LATEST_PROTOCOL_VERSION
+
     def _make_report(self) -> ReportProgress | None:
         context = self._server.request_context
         token = context.meta.progressToken if context.meta is not None else None
@@ -180,13 +190,13 @@ def _make_error(code: int, message: str) -> McpError:
     return McpError(mcp.ErrorData(code=code, message=message))
 
 
-async def _convert_result(scope: Scope, result: McpToolResult) -> mcp.CallToolResult:
-    content = [_PART.validate_python(await _convert_part(scope, part)) for part in result.content]
+async def _convert_result(scope: Scope, result: McpToolResult, revision: str) -> mcp.CallToolResult:
+    content = [_PART.validate_python(await _convert_part(scope, part, revision)) for part in result.content]
     return mcp.CallToolResult(content=content, structuredContent=result.structured, isError=result.is_error)
 
 
-async def _convert_part(scope: Scope, part: JsonValue) -> JsonValue:
-    """Return a part with a small image or sound in it, and with the `uri` of a resource instead of a path."""
+async def _convert_part(scope: Scope, part: JsonValue, revision: str) -> JsonValue:
+    """Return a small image or sound itself instead of its link, and another link with the `uri` of a resource."""
     if not isinstance(part, dict) or part.get("type") != "resource_link":
         return part
     path = str(part.get("uri"))
@@ -195,11 +205,13 @@ async def _convert_part(scope: Scope, part: JsonValue) -> JsonValue:
         return part
     kind, size = str(part.get("mimeType")), part.get("size")
     label = kind.partition("/")[0]
-    if label in {"image", "audio"} and isinstance(size, int) and size <= _INLINE_BYTES:
+    inline = {"image", "audio"} if revision >= _SOUND_SINCE else {"image"}
+    if label in inline and isinstance(size, int) and size <= _INLINE_BYTES:
         body = (await send_inner_request(scope, "GET", unquote(path.partition("?")[0]))).body
         return {"type": label, "data": base64.b64encode(body).decode(), "mimeType": kind}
     name = quote(unquote(found["name"]))
-    return {**part, "uri": f"skillbus://{found['place']}/{found['owner']}/{name}"}
+    uri = f"skillbus://{found['place']}/{found['owner']}/{name}"
+    return {**part, "uri": uri} if revision >= _LINK_SINCE else {"type": "text", "text": f"file {uri}"}
 
 
 def _make_contents(uri: AnyUrl, name: str, body: bytes) -> mcp.TextResourceContents | mcp.BlobResourceContents:

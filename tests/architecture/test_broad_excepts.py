@@ -26,6 +26,7 @@ ALLOWED: Final = {
     "services/retriever/src/skillbus/retriever/adapters/tokenizers.py": "tokenizers raises plain Exception",
     "services/sandbox/src/skillbus/sandbox/adapters/bubblewrap/isolation.py": "supervises cleanups",
     "services/sandbox/src/skillbus/sandbox/adapters/inside/agent_python.py": "reports what ends a script",
+    "services/sandbox/src/skillbus/sandbox/adapters/inside/program_python.py": "reports what ends a program",
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from nats.js.api import ConsumerConfig, DeliverPolicy
+from pydantic import JsonValue
 from tests.mcp_file import add_script, remove_server
 
 from skillbus.common.archive import pack_directory
@@ -18,6 +19,7 @@ from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
     RegisterMcpServer,
 )
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS, SERVICES
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
@@ -55,6 +57,7 @@ from skillbus.contracts.message import Empty, Message
 from skillbus.contracts.resources import EVENTS as STREAM
 from skillbus.contracts.resources import UPLOADS
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE
+from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED, ProgramCalled
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, RUN_PRINTED, RunEvent, RunEventKind, RunState
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill
 
@@ -62,6 +65,7 @@ from .conftest import EXAMPLES, System
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+PROGRAM: dict[str, JsonValue] = {"code": "await call_tool('builtin:platform')"}
 _QUIET_S = 0.5
 """After so long without another answer, no other service is there."""
 _WAIT_S = 5.0
@@ -141,12 +145,16 @@ async def test_every_feed_is_told_as_its_contract_says(system: System) -> None:
         message = await told.next_msg(timeout=_WAIT_S)
         assert message.subject == RUN_PRINTED.subject(run_id)
         events.append(RunEvent.model_validate_json(message.data))
+    await bus.caller.call(CALL_TOOL, CallTool(id="builtin:run_code", run_id="e" * 32, stream=True, arguments=PROGRAM))
+    while (message := await told.next_msg(timeout=_WAIT_S)).subject != PROGRAM_CALLED.subject("e" * 32):
+        assert message.subject == RUN_PRINTED.subject("e" * 32)
     await told.unsubscribe()
 
+    assert ProgramCalled.model_validate_json(message.data).id == "builtin:platform"
     assert [event.number for event in events] == list(range(len(events)))
     assert json.loads(b"".join(event.data for event in events))["value"] == 9
     assert events[-1].state is RunState.OK
-    assert FEEDS == (RUN_PRINTED,)
+    assert set(FEEDS) == {RUN_PRINTED, PROGRAM_CALLED}
 
 
 async def remember_a_run(bus: Bus, run_id: str) -> None:

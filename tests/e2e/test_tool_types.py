@@ -33,7 +33,7 @@ from .conftest import Json, System, problem, skill_package
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVER = Path(__file__).with_name("weather_server.py")
-BUILTINS = ("calculate", "datetime", "list_files", "platform", "read_file", "search_tools", "write_file")
+BUILTINS = ("calculate", "datetime", "list_files", "platform", "read_file", "run_code", "search_tools", "write_file")
 REQUIRED = {"id", "name", "description", "score", "tool_type"}
 """tool-type.md § 3.3.2, the fields that every result has."""
 SKILLS = {

@@ -12,7 +12,7 @@ from skillbus.common.bus.connection import confirm_subscriptions
 from skillbus.common.testing import eventually
 from skillbus.contracts.audit_log import make_audit_pattern
 from skillbus.contracts.bus_users import BUS_USERS, Zone
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS, WORK_LINES
 from skillbus.contracts.documents.nats_accounts import list_crossings, make_inbox_prefix
 from skillbus.contracts.resources import KEY_VALUE_BUCKETS, OBJECT_BUCKETS
 
@@ -46,6 +46,7 @@ FORBIDDEN = {
         "$JS.API.CONSUMER.CREATE.SKILLBUS_RUNS",
         "skillbus.v1.indexer.install_skill",
         "skillbus.v1.sandbox.run_skill",
+        "skillbus.v1.agent.call_tool",
         "skillbus.v1.agent.register_mcp_server",
         "_INBOX_gateway.of.another",
         "$SYS.REQ.SERVER.PING",
@@ -86,6 +87,7 @@ FORBIDDEN = {
         "skillbus.v1.indexer.install_skill",
         "skillbus.v1.indexer.accept_tool",
         "skillbus.ctl.run.cancel.x",
+        "skillbus.ctl.program.call.x",
         "skillbus.run.x",
         "$KV.catalogue.default.tool.x",
         "$JS.skillbus.API.CONSUMER.CREATE.KV_mcp-servers",
@@ -94,6 +96,8 @@ FORBIDDEN = {
     "gateway": [
         "skillbus.run.x",
         "skillbus.ctl.run.cancel.x",
+        "skillbus.ctl.program.call.x",
+        "skillbus.v1.sandbox.run_program",
         "skillbus.feed.run.printed.x",
         "$KV.mcp-servers.default.x",
         "skillbus.evt.skill.installed.x",
@@ -106,6 +110,8 @@ FORBIDDEN = {
         "$JS.skillbus.API.STREAM.MSG.GET.KV_api-keys",
         "skillbus.run.x",
         "skillbus.ctl.run.cancel.x",
+        "skillbus.ctl.program.call.x",
+        "skillbus.v1.sandbox.run_program",
         "skillbus.evt.skill.installed.x",
         "skillbus.v1.agent.register_mcp_server",
         "skillbus.v1.embedder.create_provider",
@@ -125,6 +131,7 @@ def list_publications() -> Iterator[str]:
     yield from (endpoint.subject for endpoint in ENDPOINTS)
     yield from (event.subject("x") for event in EVENTS)
     yield from (feed.subject("x") for feed in FEEDS)
+    yield from (line.subject("x") for line in WORK_LINES)
     yield from (f"$KV.{bucket.name}.default.x" for bucket in KEY_VALUE_BUCKETS)
     yield from (f"$O.{bucket.name}.{kind}.x" for bucket in OBJECT_BUCKETS for kind in "CM")
     yield from (f"{make_inbox_prefix(user.name)}.x.y" for user in BUS_USERS)

@@ -45,6 +45,7 @@ from skillbus.contracts.agent.mcp_servers import (
     McpServerState,
     RegisterMcpServer,
 )
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool
 from skillbus.contracts.bus_users import BUS_USERS, JETSTREAM_DOMAIN, Zone
 from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -60,6 +61,7 @@ from skillbus.contracts.indexer.skills import GET_SKILL, PIN_SKILL, UPLOAD_REJEC
 from skillbus.contracts.learner.index import KNOWLEDGE_INDEXED, KnowledgeIndexed
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import LEARNER_INDEXED, PACKAGES, RUN_FILES, UPLOADS
+from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED
 from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
     GET_RUN,
@@ -82,7 +84,7 @@ from skillbus.sandbox.wiring import open_sandbox
 from ...deployed_bus import DeployedBus, run_deployed_bus
 from ..agent.catalogue import catalogue_on
 from ..sandbox_service.conftest import Catalogue
-from ..sandbox_service.fakes import HeldIsolation
+from ..sandbox_service.fakes import CallingIsolation, HeldIsolation
 
 SERVICES = {endpoint.service for endpoint in ENDPOINTS}
 
@@ -245,6 +247,29 @@ async def test_the_sandbox_tells_of_runs_remembers_them_and_ends_them(bus_of: De
         assert len((await gateway.caller.call(LIST_RUNS, ListRuns())).runs) == 1
         await responder.drain()
     assert told == [RunEventKind.BEGUN, RunEventKind.OUTPUT, RunEventKind.ENDED]
+
+
+async def test_a_program_in_the_sandbox_calls_a_tool_of_the_agent_while_it_runs(
+    bus_of: DeployedBus, tmp_path: Path
+) -> None:
+    request = {"method": "call_tool", "id": "builtin:calculate", "arguments": {"expression": "6 * 7"}}
+    isolation = CallingIsolation(json.dumps(request).encode())
+    async with AsyncExitStack() as stack:
+        indexer, agent, sandbox, client = [
+            await stack.enter_async_context(bus_of.open_bus(name)) for name in ("indexer", "agent", "sandbox", "client")
+        ]
+        await stack.enter_async_context(catalogue_on(indexer))
+        await stack.enter_async_context(open_agent(agent, AgentSettings(data=tmp_path / "agent")))
+        await stack.enter_async_context(open_sandbox(sandbox, SandboxSettings(data=tmp_path / "sandbox"), isolation))
+        call = CallTool(id="builtin:run_code", arguments={"code": "1"}, run_id="e" * 32, stream=True)
+        calls = await stack.enter_async_context(subscribe_to_feed(client.client, PROGRAM_CALLED, "e" * 32))
+        await confirm_subscriptions(client.client)
+        called = await client.caller.call(CALL_TOOL, call)
+        assert '"result":"42"' in called.text
+        assert (await anext(calls)).id == "builtin:calculate"
+        assert isolation.tools is not None
+        with pytest.raises(RequestError, match="No agent answers"):
+            await isolation.tools.ask(isolation.request)
 
 
 async def test_the_agent_keeps_servers_and_tells_of_them(bus_of: DeployedBus, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.tool_calls import ToolAccess
 
 
 class HeldIsolation:
@@ -38,6 +39,22 @@ class HeldIsolation:
         for other in others:
             other.cancel()
         return cancelled.is_set()
+
+
+class CallingIsolation(HeldIsolation):
+    """Runs nothing: each program makes one request, and prints the reply."""
+
+    def __init__(self, request: bytes) -> None:
+        super().__init__()
+        self.request = request
+        self.tools: ToolAccess | None = None
+
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
+        assert control is not None
+        assert control.tools is not None
+        self.tools = control.tools
+        reply = await control.tools.ask(self.request)
+        return RunOutcome(RunStatus.OK, 0, reply, b"", (), 1.0, 1.0, False, IsolationLevel.FULL)
 
 
 class NoIsolation:

@@ -29,7 +29,7 @@ class Runs:
 @pytest.mark.parametrize("waits_s", [None, 20.0, 1_800.0])
 async def test_a_run_may_take_until_its_caller_stops_waiting(waits_s: float | None) -> None:
     runs = Runs()
-    handlers = SandboxHandlers(runs, cast("Isolation", None), None, None, None, lambda: datetime.now(UTC))  # type: ignore[arg-type]
+    handlers = SandboxHandlers(runs, runs, None, cast("Isolation", None), None, None, None, lambda: datetime.now(UTC))  # type: ignore[arg-type]
     token = headers.deadline.set(None if waits_s is None else time.time() + waits_s)
     try:
         with pytest.raises(AskedError):

@@ -25,7 +25,7 @@ from skillbus.contracts.embedder.registry import (
     UPDATE_MODEL,
     UPDATE_PROVIDER,
 )
-from skillbus.contracts.endpoint import Endpoint, Event, Feed
+from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
@@ -62,6 +62,7 @@ from skillbus.contracts.resources import (
     Stream,
 )
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
+from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED, PROGRAM_CALLS, RUN_PROGRAM
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, CANCEL_SIGNALS, RUN_PRINTED
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL
 
@@ -93,6 +94,7 @@ class BusUser:
     hears: tuple[AnyEvent, ...] = ()
     """Events that it receives while it is connected. Durable consumers are in `consumes`."""
     follows: tuple[Feed[Message], ...] = ()
+    asks: tuple[WorkLine[Message, Message], ...] = ()
     consumes: tuple[Consumer, ...] = ()
     """Durable consumers that the indexer has made. Only for users of the core zone."""
     appends_to: tuple[Stream, ...] = ()
@@ -110,7 +112,12 @@ class BusUser:
     """True for people: no permissions limit this user within its zone."""
 
 
-BETWEEN_SERVICES: Final[tuple[AnyEndpoint, ...]] = (FIND_KNOWLEDGE, READ_KNOWLEDGE, LIST_KNOWLEDGE_DIGESTS)
+BETWEEN_SERVICES: Final[tuple[AnyEndpoint, ...]] = (
+    FIND_KNOWLEDGE,
+    READ_KNOWLEDGE,
+    LIST_KNOWLEDGE_DIGESTS,
+    RUN_PROGRAM,
+)
 """Requests that only services send to each other."""
 
 ADMINISTRATION: Final[tuple[AnyEndpoint, ...]] = (
@@ -145,7 +152,7 @@ BUS_USERS: Final = (
         writes_objects=(RUN_FILES, PACKAGES),
         keeps_keys=(API_KEYS,),
     ),
-    BusUser("operator", Zone.CORE, calls=ENDPOINTS, follows=(RUN_PRINTED,), unrestricted=True),
+    BusUser("operator", Zone.CORE, calls=ENDPOINTS, follows=(RUN_PRINTED, PROGRAM_CALLED), unrestricted=True),
     BusUser(
         "sandbox",
         Zone.SANDBOX,
@@ -155,12 +162,13 @@ BUS_USERS: Final = (
         reads_streams=(RUN_HISTORY,),
         reads_objects=(PACKAGES, RUN_FILES),
         writes_objects=(RUN_FILES,),
+        asks=(PROGRAM_CALLS,),
         signals=(CANCEL_SIGNALS,),
     ),
     BusUser(
         "agent",
         Zone.AGENT,
-        calls=(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, CANCEL_RUN),
+        calls=(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, RUN_PROGRAM, CANCEL_RUN),
         reads_objects=(RUN_FILES,),
         writes_objects=(RUN_FILES,),
         keeps_keys=(MCP_SERVERS,),
@@ -171,7 +179,7 @@ BUS_USERS: Final = (
         Zone.CLIENTS,
         calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in ADMINISTRATION),
         hears=(UPLOAD_TAKEN, UPLOAD_REJECTED),
-        follows=(RUN_PRINTED,),
+        follows=(RUN_PRINTED, PROGRAM_CALLED),
         writes_objects=(UPLOADS,),
     ),
 )

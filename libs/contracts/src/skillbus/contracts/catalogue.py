@@ -6,12 +6,12 @@ from typing import Final, TypeVar
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
 from skillbus.contracts.agent import mcp_servers, tool_calls
 from skillbus.contracts.embedder import embedding, registry
-from skillbus.contracts.endpoint import Endpoint, Event, Feed
+from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer import audit_log, dead_letters, index_switch, skills, tool_functions, tools
 from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever import knowledge_search, tool_search
-from skillbus.contracts.sandbox import run_history, skill_runs
+from skillbus.contracts.sandbox import program_runs, run_history, skill_runs
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ _MODULES: Final = (
     *(embedding, registry, embedder),
     *(skills, tools, tool_functions, index_switch, dead_letters, audit_log, indexer),
     *(tool_search, knowledge_search, retriever),
-    *(skill_runs, run_history, sandbox),
+    *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, tool_calls, agent),
     *(items, versions, bulk, projects, usage, index, learner),
 )
@@ -34,6 +34,7 @@ def _list_constants(kind: type[T]) -> Iterator[T]:
 ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = tuple(_list_constants(Endpoint))
 EVENTS: Final[tuple[Event[Message], ...]] = tuple(_list_constants(Event))
 FEEDS: Final[tuple[Feed[Message], ...]] = tuple(_list_constants(Feed))
+WORK_LINES: Final[tuple[WorkLine[Message, Message], ...]] = tuple(_list_constants(WorkLine))
 SERVICES: Final[Mapping[str, str]] = {
     embedder.SERVICE: "Embeds texts, and keeps the registry of providers and models.",
     indexer.SERVICE: "Keeps skills and the catalogue of tools, and writes the indexes.",

@@ -100,6 +100,23 @@ class Feed(Generic[FactT_co]):
         return self.subject("*")
 
 
+@dataclass(frozen=True, slots=True)
+class WorkLine(Generic[RequestT_co, ReplyT_co]):
+    """Requests about one piece of work, which go to the one replica that does it and listens while it does."""
+
+    service: str
+    """Service that replies."""
+    pattern: str
+    """Subject; its `*` stands for the id of the work."""
+    request: type[RequestT_co]
+    reply: type[ReplyT_co]
+    summary: str
+
+    def subject(self, identity: str) -> str:
+        """Return the subject for one piece of work."""
+        return self.pattern.replace("*", identity)
+
+
 class HealthCheck(Message):
     """State of one thing that a service needs."""
 

@@ -12,6 +12,7 @@ from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
+from skillbus.agent.domain.tool_answer import describe_call
 from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.common.bus import headers
 from skillbus.contracts.agent.mcp_servers import (
@@ -92,17 +93,9 @@ class AgentHandlers:
         started, run_id = time.perf_counter(), request.run_id or uuid4().hex
         within_s = _left_s(max(CALL_TOOL.timeout_s, (request.timeout_s or 0) + _SPARE_S))
         answer = await self.caller.call(request, run_id, within_s)
-        duration_ms = (time.perf_counter() - started) * 1000
-        log.info("tool_called", tool=request.id, is_error=answer.is_error, duration_ms=round(duration_ms, 1))
-        return ToolCalled(
-            id=request.id,
-            run_id=run_id,
-            is_error=answer.is_error,
-            content=answer.parts,
-            structured=answer.structured,
-            truncated=answer.truncated,
-            duration_ms=duration_ms,
-        )
+        called = describe_call(request.id, run_id, answer, started)
+        log.info("tool_called", tool=request.id, is_error=called.is_error, duration_ms=round(called.duration_ms, 1))
+        return called
 
     async def cancel_call(self, request: CallSelector) -> CallCancelled:
         ending = await self.caller.lines.cancel(request.run_id, request.project)

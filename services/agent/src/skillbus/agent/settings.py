@@ -8,6 +8,7 @@ from pydantic_settings import SettingsConfigDict
 
 from skillbus.common.outbound.settings import OutboundSettings
 from skillbus.contracts.message import DEFAULT_PROJECT, Project
+from skillbus.contracts.sandbox.program_runs import CALLS_MAX
 
 
 class AgentSettings(OutboundSettings):
@@ -24,6 +25,10 @@ class AgentSettings(OutboundSettings):
     """Interval in which the tools of a server are listed that does not report changes."""
     builtin_projects: tuple[Project, ...] = (DEFAULT_PROJECT,)
     """Projects that get the builtin tools, as a JSON list. Projects with MCP servers always get them."""
+    program_calls: int = Field(default=200, ge=0, le=CALLS_MAX)
+    """Tool calls that a program of `run_code` may make."""
+    program_calls_mib: int = Field(default=64, ge=1, le=1024)
+    """Size limit for all requests of a program together, and for all replies together."""
     without_builtins: tuple[str, ...] = ()
     """Names of builtin tools that are switched off, as a JSON list."""
 

@@ -5,9 +5,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from skillbus.agent.adapters.bus_calls import BusCallFiles, BusSkillRuns
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
+from skillbus.agent.adapters.bus_programs import BusProgramLines, BusProgramRuns, announce_program_call
 from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.adapters.disk_operator_file import DiskOperatorFile
@@ -18,9 +20,12 @@ from skillbus.agent.domain.builtins.date_time import make_datetime_tool
 from skillbus.agent.domain.builtins.files import make_list_files_tool, make_read_file_tool, make_write_file_tool
 from skillbus.agent.domain.builtins.platform import PLATFORM
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
-from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.builtins.run_code import make_run_code_tool
+from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.agent.domain.ports import Registration, ToolSession
+from skillbus.agent.domain.programs.runner import ProgramRunner
+from skillbus.agent.domain.programs.session import ProgramLimits
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
 from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registry import ServerRegistry
@@ -53,11 +58,25 @@ from skillbus.contracts.agent.tool_calls import (
 from skillbus.contracts.resources import RUN_FILES
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 
+_MIB: Final = 1024 * 1024
+
 
 @asynccontextmanager
 async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[ServiceHealth]:
     """Run the agent on the bus, following the registered servers, while the context is open."""
-    builtins = make_builtin_tools(bus.caller, settings.data / "files", without=settings.without_builtins)
+    files = BusCallFiles(await open_object_store(bus, RUN_FILES))
+    programs = ProgramRunner(
+        runs=BusProgramRuns(bus.caller),
+        lines=BusProgramLines(bus.client),
+        files=files,
+        catalogue=BusCatalogue(bus.caller),
+        limits=ProgramLimits(settings.program_calls, settings.program_calls_mib * _MIB),
+        to_wire=to_wire,
+        announce=partial(announce_program_call, bus.client),
+    )
+    builtins = make_builtin_tools(
+        bus.caller, settings.data / "files", make_run_code_tool(programs.run), without=settings.without_builtins
+    )
     publisher = BuiltinPublisher(BusCatalogue(bus.caller), builtins.describe())
     for project in settings.builtin_projects:
         publisher.add_project(project)
@@ -77,7 +96,6 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(run_in_background(publisher))
         await stack.enter_async_context(servers.follow_all(await stack.enter_async_context(open_server_changes(bus))))
-        files = BusCallFiles(await open_object_store(bus, RUN_FILES))
         lines = CancelLines(bus.client, CANCEL_CALL_SIGNALS)
         caller = ToolCaller(catalogue, servers, builtins, BusSkillRuns(bus.caller), files, lines)
         auditor = CallableAuditor(catalogue, servers, builtins, publisher)
@@ -98,8 +116,8 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         yield health
 
 
-def make_builtin_tools(caller: Caller, files: Path, *, without: Collection[str] = ()) -> BuiltinTools:
-    """Make all builtin tools except those in `without`. The files of each project are in a folder of `files`."""
+def make_builtin_tools(caller: Caller, files: Path, *more: BuiltinTool, without: Collection[str] = ()) -> BuiltinTools:
+    """Make all builtin tools, with `more` and except those in `without`. `files` has a folder for each project."""
     disk = DiskFiles(files, FileQuota())
     tools = (
         CALCULATE,
@@ -109,6 +127,7 @@ def make_builtin_tools(caller: Caller, files: Path, *, without: Collection[str] 
         make_read_file_tool(disk),
         make_write_file_tool(disk),
         make_list_files_tool(disk),
+        *more,
     )
     return BuiltinTools(tool for tool in tools if tool.description.name not in without)
 

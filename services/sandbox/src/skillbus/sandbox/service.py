@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,14 +13,17 @@ from pydantic import JsonValue
 from skillbus.common.bus import headers
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.message import Empty
+from skillbus.contracts.sandbox.program_runs import RUN_PROGRAM, RunProgram
 from skillbus.contracts.sandbox.run_history import ListRuns, RunCancelled, RunRecord, RunSelector, RunsListed
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.run.history import RunHistory, find_run, list_runs
 from skillbus.sandbox.domain.run.limits import RunBounds, describe_limits
+from skillbus.sandbox.domain.run.program import make_run
 from skillbus.sandbox.domain.run.recorder import RecordedRun, RunFiles, RunRecorder
 from skillbus.sandbox.domain.run.result import parse_result
+from skillbus.sandbox.domain.run.tool_calls import ProgramCalls, ToolAccess
 
 _TO_REPLY_S: Final = 3.0
 """Part of the caller's time that is reserved for unpacking and for storing the result."""
@@ -36,6 +40,9 @@ class SandboxHandlers:
     """Handlers of all requests to the sandbox."""
 
     runs: RunRecorder
+    programs: RunRecorder
+    """Runs of programs, which have slots of their own."""
+    program_calls: ProgramCalls
     isolation: Isolation
     files: RunFiles
     history: RunHistory
@@ -43,8 +50,7 @@ class SandboxHandlers:
     now: Callable[[], datetime]
 
     async def run_skill(self, request: RunSkill) -> SkillRan:
-        at_most_s = max(headers.caller_waits_s(RUN_SKILL.timeout_s) - _TO_REPLY_S, 0.1)
-        ran = await self.runs.run(request, at_most_s)
+        ran = await self.runs.run(request, _left_s(RUN_SKILL.timeout_s))
         outcome = ran.outcome
         log.info(
             "skill_run",
@@ -53,7 +59,21 @@ class SandboxHandlers:
             status=outcome.status,
             duration_ms=round(outcome.duration_ms, 1),
         )
-        return await self._reply(ran)
+        return await self._reply(ran, ran.outcome.stdout)
+
+    async def run_program(self, request: RunProgram) -> SkillRan:
+        """Run a program that may call tools through the agent that asks."""
+        tools = ToolAccess(partial(self.program_calls.ask, request.line), request.calls, request.call_bytes)
+        ran = await self.programs.run(make_run(request), _left_s(RUN_PROGRAM.timeout_s), tools)
+        outcome = ran.outcome
+        log.info(
+            "program_run",
+            language=request.language,
+            run_id=request.run_id,
+            status=outcome.status,
+            duration_ms=round(outcome.duration_ms, 1),
+        )
+        return await self._reply(ran, outcome.answer or b"")
 
     async def cancel_run(self, request: RunSelector) -> RunCancelled:
         return await self.runs.cancel(request)
@@ -80,14 +100,15 @@ class SandboxHandlers:
             return HealthCheck(name="isolation", ready=False, detail=str(error))
         return HealthCheck(name="isolation", ready=True, detail=report.level)
 
-    async def _reply(self, ran: RecordedRun) -> SkillRan:
+    async def _reply(self, ran: RecordedRun, answer: bytes) -> SkillRan:
+        """Return the reply, with the result that `answer` holds as JSON."""
         record, outcome = ran.record, ran.outcome
         run_id = record.run_id
         result: JsonValue = None
-        if len(outcome.stdout) <= _SHORT_BYTES:
-            result = parse_result(outcome.stdout)
-        elif len(outcome.stdout) <= _RESULT_BYTES:
-            result = await asyncio.to_thread(parse_result, outcome.stdout)
+        if len(answer) <= _SHORT_BYTES:
+            result = parse_result(answer)
+        elif len(answer) <= _RESULT_BYTES:
+            result = await asyncio.to_thread(parse_result, answer)
         return SkillRan(
             run_id=run_id,
             status=outcome.status,
@@ -117,3 +138,7 @@ class SandboxHandlers:
             waiting_now=runner.waiting,
             ceiling=describe_limits(bounds.ceiling),
         )
+
+
+def _left_s(timeout_s: float) -> float:
+    return max(headers.caller_waits_s(timeout_s) - _TO_REPLY_S, 0.1)

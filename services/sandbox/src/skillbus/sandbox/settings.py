@@ -26,6 +26,8 @@ class SandboxSettings(BaseSettings):
     """Most runs that are forked from one interpreter and share its address layout; 1 gives each run its own
     interpreter, which costs processor time.
     """
+    program_slots: int = Field(default=2, ge=1)
+    """Concurrent programs of `run_code`, besides the runs of skills: a program waits for the skills that it calls."""
     waiting: int = Field(default=16, ge=0)
     """Runs that may wait for a slot; more are refused with 429."""
     wall_s: float = Field(default=60.0, gt=0, le=3600)

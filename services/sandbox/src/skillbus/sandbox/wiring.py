@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -18,15 +19,18 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox import SERVICE
 from skillbus.contracts.sandbox import skill_runs as contract
+from skillbus.contracts.sandbox.program_runs import RUN_PROGRAM, ProgramLanguage
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, LIST_RUNS
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus.history import StreamHistory
+from skillbus.sandbox.adapters.bus.program_calls import BusProgramCalls
 from skillbus.sandbox.adapters.bus.run_files import BusRunFiles
 from skillbus.sandbox.adapters.bus.run_lines import BusRunLines
 from skillbus.sandbox.adapters.bus.skill_events import prepare_installed_skills
 from skillbus.sandbox.adapters.bus.skills import BusSkills
 from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
 from skillbus.sandbox.adapters.gvisor.runsc import Runsc
+from skillbus.sandbox.adapters.inside import read_program
 from skillbus.sandbox.adapters.kernel.metering import ChosenMetering
 from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, LayerBuilder, NpmBuilder, UvBuilder
 from skillbus.sandbox.adapters.packages.layers import open_layers
@@ -34,6 +38,7 @@ from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies, prepare_skill
 from skillbus.sandbox.domain.run.limits import MIB
+from skillbus.sandbox.domain.run.program import ProgramIsolation, ProgramSource
 from skillbus.sandbox.domain.run.recorder import RunRecorder
 from skillbus.sandbox.domain.run.runner import SkillRunner
 from skillbus.sandbox.domain.skill import SkillSource
@@ -61,7 +66,7 @@ async def open_sandbox(
         bounds = settings.bounds
         files = BusRunFiles(await open_object_store(bus, RUN_FILES))
         history = StreamHistory(bus)
-        recorder = RunRecorder(
+        runs = RunRecorder(
             runner=SkillRunner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
             files=files,
             history=history,
@@ -70,10 +75,18 @@ async def open_sandbox(
             now=_now,
             to_wire=to_wire,
         )
-        handlers = SandboxHandlers(recorder, isolation, files, history, bounds, _now)
+        sources = {ProgramLanguage.PYTHON: read_program("program_python.py")}
+        program_source = ProgramSource(settings.data / "programs", sources)
+        await asyncio.to_thread(program_source.write_files)
+        program_runner = SkillRunner(
+            program_source, ProgramIsolation(isolation), bounds.default, settings.program_slots
+        )
+        programs = replace(runs, runner=program_runner)
+        handlers = SandboxHandlers(runs, programs, BusProgramCalls(bus.client), isolation, files, history, bounds, _now)
         health = ServiceHealth(SERVICE, (handlers.check_isolation,))
         routes = [
             route(contract.RUN_SKILL, handlers.run_skill, permits=bounds.slots + bounds.waiting),
+            route(RUN_PROGRAM, handlers.run_program, permits=settings.program_slots + bounds.waiting),
             route(contract.GET_LIMITS, handlers.get_limits),
             route(CANCEL_RUN, handlers.cancel_run),
             route(LIST_RUNS, handlers.list_runs, permits=_LISTINGS),

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from skillbus.contracts.audit_log import make_audit_pattern
 from skillbus.contracts.bus_users import BUS_USERS, JETSTREAM_DOMAIN, BusUser, Zone
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS, WORK_LINES
 from skillbus.contracts.endpoint import VERSION
 from skillbus.contracts.resources import CATALOGUE, DEAD_LETTERS, PACKAGES, SWITCHES, UPLOADS
 from skillbus.contracts.resources import EVENTS as EVENT_STREAM
@@ -109,6 +109,7 @@ def list_rights(user: BusUser) -> UserRights:
 
 def _list_requests(user: BusUser) -> Iterator[tuple[str, Zone]]:
     yield from ((endpoint.subject, _find_zone(endpoint.service)) for endpoint in user.calls)
+    yield from ((line.pattern, _find_zone(line.service)) for line in user.asks)
     core = [event.pattern for event in EVENTS if event.service == user.name]
     core += [subject for stream in user.appends_to for subject in stream.subjects]
     if user.name in _RECORDERS:
@@ -141,6 +142,7 @@ def _list_own_messages(user: BusUser) -> Iterator[str]:
 
 def _list_subscriptions(user: BusUser) -> Iterator[tuple[str, Zone]]:
     yield from ((subject, user.zone) for subject in user.signals)
+    yield from ((line.pattern, user.zone) for line in WORK_LINES if line.service == user.name)
     yield from ((event.pattern, Zone.CORE) for event in user.hears)
     yield from ((feed.pattern, _find_zone(feed.service)) for feed in user.follows)
     yield from ((f"$KV.{bucket.name}.>", Zone.CORE) for bucket in user.keeps_keys)
@@ -231,7 +233,7 @@ def _list_exports(zone: Zone, crossings: Sequence[Crossing]) -> Iterator[dict[st
     importers: dict[tuple[str, str], list[JsonValue]] = {}
     for crossing in (crossing for crossing in crossings if crossing.exporter is zone):
         importers.setdefault((crossing.kind, crossing.subject), []).append(str(crossing.importer))
-    requests = {endpoint.subject for endpoint in ENDPOINTS}
+    requests = {*(endpoint.subject for endpoint in ENDPOINTS), *(line.pattern for line in WORK_LINES)}
     for (kind, subject), accounts in importers.items():
         export: dict[str, JsonValue] = {kind: subject, "accounts": accounts}
         if subject in requests:

@@ -1,6 +1,7 @@
 """Runs of skills in the sandbox, and the files of calls in the object store."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import aclosing
 from typing import Final
 
@@ -28,32 +29,40 @@ class BusSkillRuns:
         self._caller = caller
 
     async def run(self, request: RunSkill, within_s: float, cancelled: asyncio.Event) -> SkillRan:
-        running = asyncio.ensure_future(self._caller.call(RUN_SKILL, request, timeout_s=within_s))
-        leaving = asyncio.ensure_future(cancelled.wait())
-        try:
-            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not running.done():
-                await self._cancel(request)
-            return await running
-        finally:
-            running.cancel()
-            leaving.cancel()
-            await asyncio.wait({running, leaving})
-
-    async def _cancel(self, request: RunSkill) -> None:
-        """Cancel the run. The attempts are repeated, because its sandbox may not have it yet."""
+        running = self._caller.call(RUN_SKILL, request, timeout_s=within_s)
         selector = RunSelector(project=request.project, run_id=request.run_id or "")
-        for _ in range(_CANCEL_ATTEMPTS):
-            try:
-                await self._caller.call(CANCEL_RUN, selector)
-            except RequestError as error:
-                if error.code is not ErrorCode.NOT_FOUND:
-                    # The run ends at its limit anyway.
-                    log.warning("run_not_cancelled", run_id=request.run_id, code=error.code)
-                    return
-                await asyncio.sleep(_CANCEL_PAUSE_S)
-            else:
+        return await call_until_cancelled(self._caller, running, selector, cancelled)
+
+
+async def call_until_cancelled(
+    caller: Caller, call: Coroutine[object, object, SkillRan], run: RunSelector, cancelled: asyncio.Event
+) -> SkillRan:
+    """Return the reply of a request that runs something. When `cancelled` is set, end the run; its reply comes then."""
+    running, leaving = asyncio.ensure_future(call), asyncio.ensure_future(cancelled.wait())
+    try:
+        await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            await _cancel_run(caller, run)
+        return await running
+    finally:
+        running.cancel()
+        leaving.cancel()
+        await asyncio.wait({running, leaving})
+
+
+async def _cancel_run(caller: Caller, run: RunSelector) -> None:
+    """Cancel a run. The attempts are repeated, because its sandbox may not have it yet."""
+    for _ in range(_CANCEL_ATTEMPTS):
+        try:
+            await caller.call(CANCEL_RUN, run)
+        except RequestError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                # The run ends at its limit anyway.
+                log.warning("run_not_cancelled", run_id=run.run_id, code=error.code)
                 return
+            await asyncio.sleep(_CANCEL_PAUSE_S)
+        else:
+            return
 
 
 class BusCallFiles:

@@ -4,14 +4,16 @@ import base64
 import binascii
 import mimetypes
 import re
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from skillbus.contracts.agent.tool_calls import ToolCalled
 from skillbus.contracts.sandbox.skill_runs import RunStatus, SkillRan
 
 TEXT_BYTES: Final = 256 * 1024
@@ -119,6 +121,29 @@ def make_skill_answer(ran: SkillRan, stdout: bytes, stderr: bytes) -> ToolAnswer
         structured=answer.structured,
         is_error=is_error,
         truncated=answer.truncated or ran.truncated or not whole,
+    )
+
+
+def make_program_answer(ran: SkillRan, stdout: bytes, stderr: bytes) -> ToolAnswer:
+    """Make the answer from the run of a program: its output, the value of its last expression, links to its files."""
+    answer = make_skill_answer(ran, stdout, stderr)
+    if ran.result is None:
+        return answer
+    value = make_text_part(to_json(ran.result).decode())
+    bounded = bound_answer((*answer.content, value), answer.structured, is_error=answer.is_error)
+    return replace(bounded, truncated=answer.truncated or bounded.truncated)
+
+
+def describe_call(tool_id: str, run_id: str, answer: ToolAnswer, started: float) -> ToolCalled:
+    """Return the result of a call that began at `started`, a value of `time.perf_counter`."""
+    return ToolCalled(
+        id=tool_id,
+        run_id=run_id,
+        is_error=answer.is_error,
+        content=answer.parts,
+        structured=answer.structured,
+        truncated=answer.truncated,
+        duration_ms=(time.perf_counter() - started) * 1000,
     )
 
 

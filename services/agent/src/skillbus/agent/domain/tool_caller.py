@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 from pydantic import JsonValue, ValidationError
 
-from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTools
+from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTool, BuiltinTools, OuterCall
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallTimedOutError,
@@ -62,18 +62,19 @@ class ToolCaller:
             RequestError: The catalogue, the sandbox, or a service that a builtin tool needs, failed or refused.
         """
         if request.run_id is None:
-            return await self._call(request, run_id, within_s, asyncio.Event())
+            return await self.call_until(request, run_id, within_s, asyncio.Event())
         async with self.lines.listen(run_id, request.project) as cancelled:
-            return await self._call(request, run_id, within_s, cancelled)
+            return await self.call_until(request, run_id, within_s, cancelled)
 
-    async def _call(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
+    async def call_until(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
+        """Call a tool until `cancelled` is set. Raises as `call`."""
         if request.id.startswith(_SKILL_PREFIX):
             return await self._run_skill(request, run_id, within_s, cancelled)
         if request.action is not None or request.files:
             raise ArgumentsInvalidError("only skills take an action and files", "$.action")
-        within_s = min(within_s, request.timeout_s or within_s)
         if request.id.startswith(ID_PREFIX):
-            return await _race(self._call_builtin(request, within_s), cancelled)
+            return await self._call_builtin(request, run_id, within_s, cancelled)
+        within_s = min(within_s, request.timeout_s or within_s)
         if request.id.startswith(MCP_SOURCE_PREFIX) and "/" in request.id:
             return await _race(self._call_server(request, run_id, within_s), cancelled)
         raise await self._explain_refusal(request.project, request.id)
@@ -144,16 +145,29 @@ class ToolCaller:
         )
         return ToolExternalError(message, provided_by=provider)
 
-    async def _call_builtin(self, request: CallTool, within_s: float) -> ToolAnswer:
+    async def _call_builtin(
+        self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event
+    ) -> ToolAnswer:
         name = request.id.removeprefix(ID_PREFIX)
         tool = self.builtins.get_tool(name)
         known = await self.catalogue.get_tool(request.project, tool.description.id)
         if known is not None:
             _check_state(known)
+        if tool.call_others is None:
+            return await _race(self._call_within(tool, request, within_s), cancelled)
+        outer = OuterCall(
+            request.project, run_id, request.timeout_s, within_s, cancelled, request.stream, self.call_until
+        )
+        return await tool.call_others(outer, request.arguments)
+
+    @staticmethod
+    async def _call_within(tool: BuiltinTool, request: CallTool, within_s: float) -> ToolAnswer:
+        within_s = min(within_s, request.timeout_s or within_s)
         try:
             async with asyncio.timeout(within_s):
                 return await tool.call(request.project, request.arguments)
         except TimeoutError:
+            name = tool.description.name
             raise CallTimedOutError(f"the builtin tool {name} did not finish within {within_s:.1f} s") from None
 
 

@@ -1,5 +1,6 @@
 """Builtin tools: a description, typed arguments, and a function; and all of them by name."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError, ToolUnknownError
 from skillbus.agent.domain.tool_answer import ToolAnswer
+from skillbus.contracts.agent.tool_calls import CallTool
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
 
 ID_PREFIX: Final = "builtin:"
@@ -36,6 +38,22 @@ class BuiltinProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class OuterCall:
+    """Call of a tool that calls others, with the rights of this call."""
+
+    project: str
+    run_id: str
+    timeout_s: float | None
+    """Longest time that its caller grants it, if that is less than its own limit."""
+    within_s: float
+    """Time until its caller stops waiting."""
+    cancelled: asyncio.Event
+    stream: bool
+    call_tool: Callable[[CallTool, str, float, asyncio.Event], Awaitable[ToolAnswer]]
+    """Calls another tool, with a run id, within a time, until an event is set. Raises what `ToolCaller.call` does."""
+
+
+@dataclass(frozen=True, slots=True)
 class BuiltinTool:
     """A builtin tool with arguments of any type."""
 
@@ -46,16 +64,44 @@ class BuiltinTool:
     A tool that cannot do its work answers `ToolAnswer(is_error=True, text=...)`. Raises ArgumentsInvalidError if the
     arguments fit the schema but make no sense, and RequestError if another service that the tool needs failed.
     """
+    call_others: Callable[[OuterCall, Mapping[str, JsonValue]], Awaitable[ToolAnswer]] | None = None
+    """Used in place of `call` for a tool that calls others. It ends by itself in time, and when it is cancelled."""
 
 
 def make_tool(
     profile: BuiltinProfile, takes: type[ArgumentsT], run: Callable[[str, ArgumentsT], Awaitable[ToolAnswer]]
 ) -> BuiltinTool:
     """Make a builtin tool of a function that takes the project and the arguments."""
+
+    async def call(project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+        parsed = _parse_arguments(takes, arguments)
+        try:
+            return await run(project, parsed)
+        except BuiltinFailedError as error:
+            return ToolAnswer(text=str(error), is_error=True)
+
+    return BuiltinTool(_describe_tool(profile, takes), call)
+
+
+def make_calling_tool(
+    profile: BuiltinProfile, takes: type[ArgumentsT], run: Callable[[OuterCall, ArgumentsT], Awaitable[ToolAnswer]]
+) -> BuiltinTool:
+    """Make a builtin tool that calls others, of a function that takes its own call and the arguments."""
+
+    async def call_others(outer: OuterCall, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+        return await run(outer, _parse_arguments(takes, arguments))
+
+    async def call(_project: str, _arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+        raise TypeError(f"{profile.name} calls other tools: use call_others")
+
+    return BuiltinTool(_describe_tool(profile, takes), call, call_others)
+
+
+def _describe_tool(profile: BuiltinProfile, takes: type[BuiltinArguments]) -> ToolDescription:
     schema = takes.model_json_schema()
     for about in schema["properties"].values():
         about.pop("title", None)  # pydantic derives it from the name
-    description = ToolDescription(
+    return ToolDescription(
         id=ID_PREFIX + profile.name,
         name=profile.name,
         description=f"{profile.english} {profile.chinese}",
@@ -67,19 +113,14 @@ def make_tool(
         source=BUILTIN_SOURCE,
     )
 
-    async def call(project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
-        try:
-            parsed = takes.model_validate(dict(arguments))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
-            raise ArgumentsInvalidError(first["msg"], f"${path}") from None
-        try:
-            return await run(project, parsed)
-        except BuiltinFailedError as error:
-            return ToolAnswer(text=str(error), is_error=True)
 
-    return BuiltinTool(description, call)
+def _parse_arguments(takes: type[ArgumentsT], arguments: Mapping[str, JsonValue]) -> ArgumentsT:
+    try:
+        return takes.model_validate(dict(arguments))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
+        raise ArgumentsInvalidError(first["msg"], f"${path}") from None
 
 
 class BuiltinTools:

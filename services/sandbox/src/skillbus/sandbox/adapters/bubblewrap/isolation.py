@@ -33,11 +33,13 @@ from skillbus.sandbox.adapters.supervision.protocol import (
     encode_job,
     read_report,
 )
+from skillbus.sandbox.adapters.supervision.tool_channel import open_tool_channel
 from skillbus.sandbox.domain.egress_policy import EgressPolicy, HostPort
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.isolation import IsolationReport, Metering
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.tool_calls import ToolAccess
 
 USER: Final = 64001
 """User id of the runs of every root service. It should belong to no account."""
@@ -144,7 +146,9 @@ class BubblewrapIsolation:
         job = encode_job(spec, str(self._starter.host.get_interpreter(spec.runtime)))
         await self._cleanup.wait_for_room()
         behind = AsyncExitStack()
-        pool = self._pools.begin_run(spec.project, spec.runtime)
+        # A waiting Node takes its standard input from a file; a program has its tool channel there.
+        runtime = Runtime.PYTHON if control.tools is not None else spec.runtime
+        pool = self._pools.begin_run(spec.project, runtime)
         behind.callback(self._pools.end_run, pool)
         try:
             async with AsyncExitStack() as egress:
@@ -156,7 +160,7 @@ class BubblewrapIsolation:
                     report, meter = AgentReport(), ready.meter
                     follower = RunFollower(ready.sandbox, spec.limits, meter, control)
                     meter.limit(spec.limits)
-                    await follower.follow_run(_talk(ready.sandbox, job, spec, report, follower))
+                    await follower.follow_run(_talk(ready.sandbox, job, spec, report, follower, control.tools))
                     return follower.make_outcome(report, ready.level)
         finally:
             self._cleanup.schedule(behind.aclose)
@@ -188,16 +192,27 @@ class BubblewrapIsolation:
             raise SandboxBroken(f"the run's egress proxy could not be opened: {error}") from error
 
 
-async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: AgentReport, follower: RunFollower) -> None:
+async def _talk(
+    sandbox: SandboxProcess,
+    job: bytes,
+    spec: RunSpec,
+    report: AgentReport,
+    follower: RunFollower,
+    tools: ToolAccess | None,
+) -> None:
+    def break_off(error: ProtocolError) -> None:
+        follower.end_run(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")
+
     try:
-        await sandbox.send_job(job, spec.stdin)
-        await read_report(sandbox.control, spec.limits, report)
-        if report.complete:
-            sandbox.finish()
+        async with open_tool_channel(tools, break_off) as channel:
+            await sandbox.send_job(job, spec.stdin, channel)
+            await read_report(sandbox.control, spec.limits, report)
+            if report.complete:
+                sandbox.finish()
     except ConnectionError:
         return  # the sandbox is gone: what it has reported is all there is
     except ProtocolError as error:
-        follower.end_run(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")
+        break_off(error)
 
 
 class RunCleanup:

@@ -110,12 +110,14 @@ class SandboxProcess:
             raise ProcessLookupError("its agent ended before it was ready" if not word else f"it began with {word!r}")
         return int.from_bytes(word[len(_READY) :], "big")
 
-    async def send_job(self, job: bytes, stdin: bytes) -> None:
-        """Send the agent its job and the script's standard input."""
+    async def send_job(self, job: bytes, stdin: bytes, channel: socket.socket | None = None) -> None:
+        """Send the agent its job and the script's standard input, which is the socket `channel` if there is one."""
         message = len(job).to_bytes(8, "big") + job
         with ExitStack() as stack:
             # Standard input is a file in memory, not a pipe: a script that does not read it blocks nobody.
             passed = [make_sealed_file(stack, stdin)] if stdin else []
+            if channel is not None:
+                passed = [stack.enter_context(channel).fileno()]
             # At least eight bytes fit into the empty socket; the descriptor travels with them.
             sent = socket.send_fds(self._passing, [message], passed)
         if sent < len(message):

@@ -153,6 +153,8 @@ class GvisorIsolation:
             raise RuntimeMissing(f"{spec.runtime} is not installed under /usr, where containers see it")
         if spec.network:
             raise RunRejected("the engine runsc gives no run a network: use the engine bubblewrap for this skill")
+        if control is not None and control.tools is not None:
+            raise RunRejected("the engine runsc cannot run programs that call tools: use the engine bubblewrap")
         return await self._run(spec, str(interpreter), control or RunControl())
 
     async def _check_runsc(self) -> IsolationReport:

@@ -20,6 +20,7 @@ from skillbus.sandbox.domain.run.history import RunHistory, build_ended_record, 
 from skillbus.sandbox.domain.run.limits import describe_limits
 from skillbus.sandbox.domain.run.runner import PlannedRun, SkillRunner
 from skillbus.sandbox.domain.run.spec import CollectedArtifact, RunControl, RunOutcome
+from skillbus.sandbox.domain.run.tool_calls import ToolAccess
 
 log = structlog.get_logger(__name__)
 
@@ -91,8 +92,8 @@ class RunRecorder:
     to_wire: Callable[[Exception], RequestError | None]
     """Conversion to the error that the caller of a run gets."""
 
-    async def run(self, request: RunSkill, at_most_s: float) -> RecordedRun:
-        """Run an action to its end or to a limit; the caller waits `at_most_s` seconds.
+    async def run(self, request: RunSkill, at_most_s: float, tools: ToolAccess | None = None) -> RecordedRun:
+        """Run an action to its end or to a limit; the caller waits `at_most_s` seconds. The run may call `tools`.
 
         Raises:
             SandboxError: The action was not run.
@@ -109,7 +110,7 @@ class RunRecorder:
             await line.announce_start()
             try:
                 with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
-                    control = replace(line.control, ends=stack)
+                    control = replace(line.control, ends=stack, tools=tools)
                     outcome = await self.runner.run(request, order, files, until, control)
             except (SandboxError, RequestError) as error:
                 refused = error if isinstance(error, RequestError) else self.to_wire(error)

@@ -15,6 +15,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.egress_policy import HostPort
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.tool_calls import ToolAccess
 
 
 class IsolationLevel(StrEnum):
@@ -94,6 +95,8 @@ class RunOutcome:
     """Peak memory of the whole process tree; None if it was not measured."""
     waited_ms: float = 0.0
     """Time that the run waited for a slot."""
+    answer: bytes | None = None
+    """Value of a program's last expression as JSON, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class RunControl:
 
     No process is left when the stack is closed; without a stack, none is left when the run returns.
     """
+    tools: ToolAccess | None = None
+    """Tools that the run may call through its standard input, which is a socket then."""
 
 
 def is_safe_name(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""Programs of the tool `run_code`, and the tool calls that they make."""

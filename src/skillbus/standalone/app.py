@@ -21,7 +21,7 @@ from skillbus.embedder.wiring import open_embedder
 from skillbus.gateway.adapters.start_checks import CheckedStart, check_start, read_owner_key
 from skillbus.gateway.settings import GatewaySettings
 from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
-from skillbus.standalone.nats_server import NatsServer, open_nats_server
+from skillbus.standalone.nats_server import NatsServer, check_loopback, open_nats_server
 from skillbus.standalone.storage import StorageWatch, prepare_disk
 
 OpenServices = Callable[[AsyncExitStack, Bus, Path, GatewaySettings, CheckedStart], Awaitable[str]]
@@ -97,7 +97,8 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
     """
     async with AsyncExitStack() as stack:
         gateway_settings = settings.build_gateway_settings()
-        # Disk, key, address and port are checked before anything is started, because these faults can be told at once.
+        # Folders, disk, key, address, port and loopback are checked before anything is started: these faults can be
+        # told at once.
         stack.enter_context(lock_data_directory(settings.data))
         disk = prepare_disk(settings.data, settings.disk_max)
         if not (settings.no_key or gateway_settings.owner_key or gateway_settings.owner_key_file):
@@ -107,6 +108,7 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         # In a thread: nats-server starts and the default model loads while the other services are imported.
         importing = asyncio.ensure_future(asyncio.to_thread(_import_services))
         api_key = read_owner_key(gateway_settings)
+        await check_loopback()
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
         address = nats.address
         bus_settings = BusSettings(url=address.url, token=SecretStr(address.token))

@@ -21,6 +21,7 @@ _CURL_HEADER: Final = "auth.header"
 _OWNER_KEY: Final = "owner.key"
 _PRIVATE: Final = 0o600
 _RIGHTS_OF_OTHERS: Final = 0o077
+_FOLDER_ADVICE: Final = "Give it to this user (chown -R), or choose another --data."
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +37,7 @@ def lock_data_directory(data: Path) -> Generator[None]:
         data.mkdir(parents=True, exist_ok=True)
         lock = os.fdopen(os.open(data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_APPEND, _PRIVATE), "a+")
     except OSError as error:
-        raise StartError(f"cannot use {data} as data directory: {error.strerror}") from error
+        raise StartError(f"cannot use {data} as data directory: {error.strerror}. {_FOLDER_ADVICE}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,11 +47,19 @@ def lock_data_directory(data: Path) -> Generator[None]:
             raise StartError(
                 f"{data} is in use by another skillbus (process {pid}): stop it, or choose another --data"
             ) from None
+        _check_folders(data)
         with suppress(OSError):  # on a full disk only the message above lacks the process
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
         yield
+
+
+def _check_folders(data: Path) -> None:
+    """Raise StartError unless this process may use all folders of services in a data directory."""
+    for folder in (path for path in (*data.iterdir(), *data.glob("nats/*")) if path.is_dir()):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise StartError(f"cannot read and write {folder}: {os.strerror(errno.EACCES)}. {_FOLDER_ADVICE}")
 
 
 def load_owner_key(data: Path) -> str:
@@ -68,7 +77,9 @@ def load_owner_key(data: Path) -> str:
             content = _read_private(path)
         key = content.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise StartError(f"cannot use the owner's key in {path}: {type(error).__name__}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        advice = "Make it readable for this user, or remove it for a new owner's key."
+        raise StartError(f"cannot use the owner's key in {path}: {reason}. {advice}") from error
     if not key:
         raise StartError(f"{path} is empty: remove it, and the next start makes a new owner's key")
     return key

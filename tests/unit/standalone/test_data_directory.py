@@ -1,6 +1,7 @@
 """Files of a data directory that hold the owner's key: nobody else reads them, and none is left half written."""
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -142,3 +143,25 @@ def test_a_limit_of_the_data_refuses_new_data_although_the_disk_has_room(tmp_pat
     assert refused.value.code is ErrorCode.STORAGE_FULL
     (tmp_path / "file").unlink()
     prepare_disk(tmp_path, 64 * 2**20).check()
+
+
+@pytest.mark.parametrize("folder", ["sandbox", "nats/store"])
+def test_a_folder_that_cannot_be_used_is_named_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    closed = tmp_path / folder
+    closed.mkdir(parents=True)
+    # root may use every folder, whatever its rights are
+    monkeypatch.setattr(os, "access", lambda path, _: path != closed)
+    with (
+        pytest.raises(StartError, match=re.escape(f"{closed}: Permission denied")) as refused,
+        lock_data_directory(tmp_path),
+    ):
+        pytest.fail("it started")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_in_the_place_of_the_directory_is_told_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StartError, match="choose another --data"), lock_data_directory(tmp_path / "file" / "data"):
+        pytest.fail("it started")

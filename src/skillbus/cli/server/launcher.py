@@ -11,6 +11,7 @@ from skillbus.cli.errors import StartFailedError
 
 if TYPE_CHECKING:
     import httpx
+    from pydantic import ValidationError
 
 
 class RunningServer(Protocol):
@@ -58,20 +59,36 @@ async def start_standalone(plan: ServerPlan) -> AsyncIterator[RunningServer]:
         gc.disable()
         try:
             # The services take a second of CPU to import, which help pages need not wait for.
+            from pydantic import ValidationError  # noqa: PLC0415
+
             from skillbus.common.runner import configure_logging  # noqa: PLC0415
             from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415
 
             configure_logging(plan.log_level)
-            settings = StandaloneSettings(
-                data=plan.data, http_host=plan.http_host, http_port=plan.http_port, no_key=plan.no_key
-            )
             try:
+                settings = StandaloneSettings(
+                    data=plan.data, http_host=plan.http_host, http_port=plan.http_port, no_key=plan.no_key
+                )
                 running = await stack.enter_async_context(open_standalone(settings))
             except StartError as error:
                 raise StartFailedError(str(error)) from error
+            except PermissionError as error:
+                advice = "Give it to this user (chown), or choose another --data."
+                raise StartFailedError(f"cannot use {error.filename}: {error.strerror}. {advice}") from error
+            except ValidationError as error:
+                raise _explain_setting(error) from error
         finally:
             gc.enable()
         yield running
+
+
+def _explain_setting(error: "ValidationError") -> StartFailedError:
+    """Return the error for a variable with a value that cannot be used. The value is not shown: it may be a secret."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    service = error.title.removesuffix("Settings").removeprefix("Standalone")
+    name = "_".join(map(str, first["loc"])).upper()
+    variable = name if name.startswith("SKILLBUS_") else "_".join(filter(None, ("SKILLBUS", service.upper(), name)))
+    return StartFailedError(f"the variable {variable} cannot be used: {first['msg']}", "Correct it, or unset it.")
 
 
 async def wait_for_signal() -> None:

@@ -1,6 +1,8 @@
 """Uvicorn inside a running event loop: without signal handlers, and with the port known before it serves."""
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +18,13 @@ _START_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 75
 """Lifetime of idle connections. Uvicorn's 5 s equal those of httpx, and so of OpenAI's client: a request sent at
 that moment finds the connection closed, and a POST is not repeated."""
+
+
+_LISTEN_ADVICE: Final = {
+    errno.EADDRINUSE: "Stop the process that uses it, or choose another port.",
+    errno.EADDRNOTAVAIL: "Choose an address of this machine, such as 127.0.0.1.",
+    errno.EACCES: "Choose a port from 1024 on.",
+}
 
 
 class PortInUseError(Exception):
@@ -92,9 +101,9 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
-        raise PortInUseError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}. Stop that process, or choose another port."
-        ) from error
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        advice = _LISTEN_ADVICE.get(error.errno or 0, "Choose another host or port.")
+        raise PortInUseError(f"cannot listen on {host}:{port}: {reason}. {advice}") from error
     # Connections inherit this. uvloop sets it too; with asyncio a reply could otherwise wait 40 ms for an ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -91,6 +91,7 @@ def test_compose_gives_a_service_its_own_key_and_the_settings_of_its_zone(servic
     assert settings == {
         "SKILLBUS_NATS_URL": "nats://nats:4222",
         "SKILLBUS_NATS_PROVISION": str(user.provisions).lower(),
+        "SKILLBUS_NATS_DISK": "/",
         "SKILLBUS_NATS_SEED_FILE": f"/etc/skillbus/{seed}",
         "SKILLBUS_NATS_INBOX_PREFIX": make_inbox_prefix(service),
         **({} if user.zone is Zone.CORE else {"SKILLBUS_NATS_JETSTREAM_DOMAIN": JETSTREAM_DOMAIN}),

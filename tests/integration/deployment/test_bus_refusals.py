@@ -55,7 +55,7 @@ FORBIDDEN = {
         "$KV.api-keys.key.x",
         "skillbus.evt.skill.installed.x",
         "skillbus.v1.indexer.get_skill",
-        "$JS.API.INFO",
+        "$JS.API.STREAM.NAMES",
     ],
     "retriever": [
         "$KV.api-keys.key.x",

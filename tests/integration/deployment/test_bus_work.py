@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import ssl
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from skillbus.common.audit_log.reader import AuditLogReader
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.connection import BusCredentialsError, confirm_subscriptions, make_tls_context, open_bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
+from skillbus.common.bus.disk_space import KEEP_FREE_BYTES, MIB, JetStreamRoom
 from skillbus.common.bus.events import (
     SUBJECT_HEADER,
     Delivery,
@@ -32,6 +34,7 @@ from skillbus.common.bus.events import (
 from skillbus.common.bus.jetstream import check_jetstream
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Responder, route
+from skillbus.common.runner import StartError, measure_storage
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import (
@@ -144,6 +147,35 @@ async def test_discovery_finds_the_services_of_every_zone_once(bus_of: DeployedB
 async def test_the_indexer_finds_that_every_stream_stores_messages(bus_of: DeployedBus) -> None:
     async with bus_of.open_bus("indexer") as indexer:
         assert (await check_jetstream(indexer.client, indexer.jetstream_api)).ready
+
+
+async def test_services_of_every_zone_know_how_much_room_jetstream_has(bus_of: DeployedBus, tmp_path: Path) -> None:
+    limit = 8 * 1024 * MIB
+    for name in ("indexer", "sandbox", "agent"):
+        settings = bus_of.settings(name).model_copy(update={"disk": tmp_path})
+        async with bus_of.open_bus(name) as bus, measure_storage(bus, settings) as measured:
+            assert measured.disk is not None
+            refusal = partial(measured.disk.explain_refusal, limit)
+
+            async def explain(refusal: Callable[[], str | None] = refusal) -> str:
+                return refusal() or ""
+
+            reason = await eventually(explain, bool)
+            assert "8192 MiB" in reason or "the disk of NATS" in reason
+    lost = settings.model_copy(update={"disk": tmp_path / "none"})
+    with pytest.raises(StartError, match="SKILLBUS_NATS_DISK"):
+        async with measure_storage(bus, lost):
+            pass
+    async with bus_of.open_bus("indexer") as indexer:
+        room = JetStreamRoom(indexer.client, indexer.jetstream_api)
+        await room.measure()
+        just_fits = room.read_free() - KEEP_FREE_BYTES
+        assert room.explain_refusal(just_fits) is None
+        await (await open_object_store(indexer, PACKAGES)).put("more", os.urandom(MIB))
+        await room.measure()
+        with pytest.raises(RequestError, match="JetStream's file limit of 8192 MiB") as full:
+            room.check(just_fits)
+        assert full.value.code is ErrorCode.STORAGE_FULL
 
 
 async def test_the_indexer_replays_and_drops_dead_letters_for_the_gateway(bus_of: DeployedBus) -> None:

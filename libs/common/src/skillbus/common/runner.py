@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Final, TextIO
 
 import structlog
 import uvloop
+from nats.errors import Error as NatsError
 from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -20,7 +22,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from structlog.typing import EventDict, Processor
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
+from skillbus.common.background import PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus, BusSettings, BusUnreachableError, open_bus
+from skillbus.common.bus.disk_space import DiskSpace, JetStreamRoom
 from skillbus.common.bus.headers import traceparent
 from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import serve_http
@@ -53,6 +57,7 @@ class StartError(Exception):
 
 
 _PROVISIONED_POLL_S: Final = 0.25
+_MEASURE_EVERY_S: Final = 5.0
 
 OpenService = Callable[[Bus], AbstractAsyncContextManager[HealthSource]]
 
@@ -105,6 +110,7 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
     bus_settings = BusSettings()
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(open_bus(bus_settings, f"skillbus-{name}", CollectorRegistry()))
+        bus = await stack.enter_async_context(measure_storage(bus, bus_settings))
         if bus_settings.provision:
             await provision(bus.jetstream)
         service = await stack.enter_async_context(open_when_provisioned(open_service, bus, bus_settings))
@@ -117,6 +123,25 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
         log.info("service_ready", service=name)
         await until_signal()
         log.info("service_stopping", service=name)
+
+
+@asynccontextmanager
+async def measure_storage(bus: Bus, settings: BusSettings) -> AsyncGenerator[Bus]:
+    """Yield the bus with the room that NATS has for new data, which is measured while the context is open.
+
+    Raises:
+        StartError: The directory of the settings cannot be measured.
+    """
+    disk = None if settings.disk is None else DiskSpace(settings.disk, name="NATS")
+    try:
+        _ = disk and disk.read_free()
+    except OSError as error:
+        raise StartError(f"SKILLBUS_NATS_DISK: {settings.disk} cannot be measured ({error.strerror})") from error
+    room = JetStreamRoom(bus.client, bus.jetstream_api, disk)
+    steps = {"measure_jetstream": room.measure}
+    measuring = PeriodicJob(steps, every_s=_MEASURE_EVERY_S, postponed_by=(NatsError,))
+    async with run_in_background(measuring):
+        yield replace(bus, disk=room)
 
 
 @asynccontextmanager

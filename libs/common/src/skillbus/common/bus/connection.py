@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.common.bus.caller import Caller, LocalEndpoints
-from skillbus.common.bus.disk_space import DiskSpace
+from skillbus.common.bus.disk_space import StorageRoom
 from skillbus.common.bus.metrics import BusMetrics
 
 log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 class BusSettings(BaseSettings):
     """Address of NATS and credentials, read from `SKILLBUS_NATS_*`."""
 
-    model_config = SettingsConfigDict(env_prefix="SKILLBUS_NATS_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="SKILLBUS_NATS_", frozen=True, env_ignore_empty=True)
 
     url: str = "nats://127.0.0.1:4222"
     seed_file: Path | None = None
@@ -41,6 +41,8 @@ class BusSettings(BaseSettings):
     """Domain under which the account of this user imports requests to JetStream, if JetStream is in another account."""
     connect_timeout_s: float = Field(default=30.0, gt=0)
     """Seconds to wait for a server when a service starts."""
+    disk: Path | None = None
+    """Directory on the disk that NATS stores on, if this process sees it: new data is refused before that is full."""
     provision: bool = True
     """Create missing streams and buckets when a service starts."""
 
@@ -64,13 +66,13 @@ class Bus:
     caller: Caller
     metrics: BusMetrics
     local_endpoints: LocalEndpoints
-    disk: DiskSpace | None = None
-    """Disk of NATS and of all services, if they share one; None if it is not known."""
+    disk: StorageRoom | None = None
+    """Room for new data on the disk of NATS; None if it is not known."""
 
 
 @asynccontextmanager
 async def open_bus(
-    settings: BusSettings, name: str, registry: CollectorRegistry, disk: DiskSpace | None = None
+    settings: BusSettings, name: str, registry: CollectorRegistry, disk: StorageRoom | None = None
 ) -> AsyncGenerator[Bus]:
     """Connect, and drain the connection at the end of the context.
 

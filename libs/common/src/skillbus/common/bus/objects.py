@@ -21,7 +21,7 @@ from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.disk_space import DiskSpace
+from skillbus.common.bus.disk_space import StorageRoom
 from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import ObjectBucket
@@ -48,7 +48,7 @@ class ObjectStore:
         jetstream: JetStreamContext,
         store: NatsObjectStore,
         bucket: ObjectBucket,
-        disk: DiskSpace | None = None,
+        disk: StorageRoom | None = None,
     ) -> None:
         self._jetstream = jetstream
         self._disk = disk

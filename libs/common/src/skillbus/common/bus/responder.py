@@ -24,7 +24,7 @@ from skillbus.common.bus import headers as h
 from skillbus.common.bus.caller import LocalEndpoints
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import confirm_subscriptions
-from skillbus.common.bus.disk_space import DiskSpace, is_disk_full
+from skillbus.common.bus.disk_space import StorageRoom, is_disk_full
 from skillbus.common.bus.metrics import BusMetrics
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -82,7 +82,7 @@ class _TaskEndpoint(MicroEndpoint):
         route: Route,
         metrics: BusMetrics,
         to_wire: ToWire,
-        disk: DiskSpace | None,
+        disk: StorageRoom | None,
         recorder: ActRecorder | None,
     ) -> None:
         endpoint = route.endpoint
@@ -265,7 +265,7 @@ class Responder:
         metrics: BusMetrics,
         local_endpoints: LocalEndpoints | None = None,
         *,
-        disk: DiskSpace | None = None,
+        disk: StorageRoom | None = None,
         recorder: ActRecorder | None = None,
         description: str = "",
     ) -> None:

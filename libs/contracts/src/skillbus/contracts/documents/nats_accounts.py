@@ -31,6 +31,8 @@ USER_KEYS_FILE: Final = "nats-users.conf"
 _API: Final = "$JS.API."
 _RECORDERS: Final = frozenset({"gateway", *(endpoint.service for endpoint in ENDPOINTS if endpoint.act)})
 """Services that record administrative acts. Each appends to the audit log below its own name and nowhere else."""
+_MEMORY_STORE: Final = "64MB"
+_FILE_STORE: Final = "8GB"
 _REPLY_EXPIRES: Final = "2h"
 """After this time the server forgets who asked. A run may take an hour, and waits for its turn before."""
 _HEAD: Final = f"""\
@@ -48,8 +50,8 @@ jetstream {{
   store_dir: "/data/jetstream"
   # What is acknowledged is on disk: the catalogue and the packages are the record of everything else.
   sync_interval: always
-  max_memory_store: 64MB
-  max_file_store: 8GB
+  max_memory_store: {_MEMORY_STORE}
+  max_file_store: {_FILE_STORE}
 }}
 
 # One account for each trust zone. A message crosses from one to another only by an export and an import, below.
@@ -128,9 +130,11 @@ def _list_requests(user: BusUser) -> Iterator[tuple[str, Zone]]:
         core += [f"{_API}>", "$JS.ACK.>", "$JS.FC.>", *DEAD_LETTERS.subjects, *EVENT_STREAM.subjects]
         core += [f"$KV.{bucket.name}.>" for bucket in (CATALOGUE, SWITCHES)]
         core += [f"$O.{objects.name}.>" for objects in (UPLOADS, PACKAGES)]
+    else:  # services measure what is left of the storage; client libraries ask for it before they use JetStream
+        core.append(f"{_API}INFO")
     if user.zone is Zone.CLIENTS:
-        # Client libraries ask for INFO before they use JetStream. Some, as the one of Go, read records by direct gets.
-        core += [DISCOVERY, f"{_API}INFO"]
+        # Some libraries, as the one of Go, read records by direct gets.
+        core.append(DISCOVERY)
         core += [f"{_API}DIRECT.GET.{objects.stream}.>" for objects in user.writes_objects]
     yield from ((subject, Zone.CORE) for subject in dict.fromkeys(core))
 
@@ -204,7 +208,8 @@ def build_nats_config() -> str:
 def _format_zone(zone: Zone, crossings: Sequence[Crossing]) -> str:
     lines = [f"  {zone} {{"]
     if zone is Zone.CORE:
-        lines.append("    jetstream: enabled")
+        # A limit of the account, because services can ask for it and for what is left of it.
+        lines.append(f"    jetstream: {{ max_mem: {_MEMORY_STORE}, max_file: {_FILE_STORE} }}")
     lines += ["    users: [", *_format_users(zone), "    ]"]
     lines += ["    exports: [", *(f"      {_format_value(entry)}" for entry in _list_exports(zone, crossings)), "    ]"]
     imports = [_make_import(crossing) for crossing in crossings if crossing.importer is zone]

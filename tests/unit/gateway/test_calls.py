@@ -17,7 +17,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import Message
 from skillbus.contracts.sandbox.run_history import OutputStream
-from skillbus.gateway.domain.tool_calls import CallBody
+from skillbus.gateway.domain.runs.tool_calls import CallBody
 
 from .fakes import KEY, World
 from .test_followed_runs import RUN, events_of, tell

@@ -7,7 +7,7 @@ import pytest
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Content, Message
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
-from skillbus.gateway.domain.skill_runner import ARTIFACT_BYTES
+from skillbus.gateway.domain.runs.skill_runner import ARTIFACT_BYTES
 
 from .fakes import World
 

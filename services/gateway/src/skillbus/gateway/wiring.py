@@ -34,9 +34,9 @@ from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
+from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.domain.skill_files import SkillFiles
-from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
-from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes

@@ -16,9 +16,9 @@ from skillbus.gateway.domain.model_tools import ModelToolFinder
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
+from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.domain.skill_files import SkillFiles
-from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
-from skillbus.gateway.domain.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
 from skillbus.gateway.service.access.sessions import SessionRoutes, add_session_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes

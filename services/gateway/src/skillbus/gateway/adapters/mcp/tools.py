@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from skillbus.gateway.adapters.mcp.inner_request import send_inner_request
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress, RunProgress
-from skillbus.gateway.domain.tool_calls import SKILL_PREFIX
+from skillbus.gateway.domain.runs.tool_calls import SKILL_PREFIX
 
 INSTRUCTIONS: Final = (
     "Finds the few tools, skills and pieces of team knowledge that fit a task. Use search_tools with the task in plain "

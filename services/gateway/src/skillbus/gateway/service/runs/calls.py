@@ -12,7 +12,7 @@ from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.sandbox.skill_runs import RunId
-from skillbus.gateway.domain.tool_calls import CallBody, RemoteToolCaller, link_files
+from skillbus.gateway.domain.runs.tool_calls import CallBody, RemoteToolCaller, link_files
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, RunParts, RunStream, get_next_part

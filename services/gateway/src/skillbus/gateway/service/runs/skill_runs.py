@@ -25,7 +25,7 @@ from skillbus.contracts.sandbox.run_history import (
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.ports import BusCaller, OpenedObject
-from skillbus.gateway.domain.skill_runner import RemoteSkillRunner, RunBody
+from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery, SkillInPath
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, RunStream, get_next_part

@@ -3,41 +3,33 @@
 The events of a run are passed on while it lasts. A run that nobody waits for is cancelled.
 """
 
-import asyncio
 import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Final, Self
 from urllib.parse import quote
 
-import structlog
 from pydantic import Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import RunArtifact, RunReply
 from skillbus.contracts.message import DEFAULT_PROJECT, Content, Message
-from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunEventKind, RunSelector
+from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunSelector
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunId, RunSkill, SkillRan
-from skillbus.gateway.domain.input_files import FILES_MAX, InputFiles, stage_files
-from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed, ReplyT
+from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed
+from skillbus.gateway.domain.runs.following import CANCEL_TIMEOUT_S, FollowedWork, WorkFollower
+from skillbus.gateway.domain.runs.input_files import FILES_MAX, InputFiles, stage_files
 
 OUTPUT_BYTES: Final = 64 * 1024 * 1024
 """Largest output of one stream: the highest limit that the sandbox can be set to."""
 ARTIFACT_BYTES: Final = 1024 * 1024
 """Largest artifact inside the reply."""
-_MARGIN_S: Final = 15.0
-"""Time that a run may take apart from its wall clock: waiting for a slot, unpacking, fetching files."""
-_LAST_EVENTS_S: Final = 2.0
-"""Longest wait for the remaining events after the reply. They were sent before it, on the same connection."""
-_CANCEL_ATTEMPTS: Final = 5
-_CANCEL_PAUSE_S: Final = 0.1
-_CANCEL_TIMEOUT_S: Final = 3.0
 _ARTIFACTS: Final = "out/"
 """The sandbox stores artifacts as `<run id>/out/<name>`."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}")
 _ARTIFACT_NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
-
-log = structlog.get_logger(__name__)
 
 
 class RunBody(Message):
@@ -71,7 +63,7 @@ class RemoteSkillRunner:
     def __init__(self, caller: BusCaller, files: ObjectFiles, open_feed: OpenRunFeed, *, artifact_bytes: int) -> None:
         self._caller = caller
         self._files = files
-        self._open_feed = open_feed
+        self._follower = WorkFollower(caller, open_feed)
         self._artifact_bytes = artifact_bytes
 
     async def run_skill(self, name: str, project: str, body: RunBody) -> RunReply:
@@ -81,7 +73,7 @@ class RemoteSkillRunner:
             RequestError: The skill was not run, or its output could not be fetched.
         """
         async with stage_files(self._files, body.files) as files:
-            ran = await self._run(_make_request(name, project, body, files))
+            ran = await self._follower.await_reply(self._make_work(name, project, body, files))
         return await self._make_reply(ran, project)
 
     async def follow_skill(self, name: str, project: str, body: RunBody) -> AsyncGenerator[RunEvent | RunReply]:
@@ -91,17 +83,11 @@ class RemoteSkillRunner:
             RequestError: As in `run_skill`; before the first event if the skill was not run.
         """
         async with stage_files(self._files, body.files) as files:
-            request = _make_request(name, project, body, files, stream=True)
-            async with self._open_feed(request.run_id or "") as events:
-                running = asyncio.create_task(self._run(request))
-                try:
-                    async for event in follow_run(events, running):
-                        yield event
-                    ran = await running
-                finally:
-                    running.cancel()
-                    await asyncio.wait([running])
-        yield await self._make_reply(ran, project)
+            work = self._make_work(name, project, body, files, stream=True)
+            following = self._follower.follow_work(work)
+            async with aclosing(following) as parts:
+                async for part in parts:
+                    yield await self._make_reply(part, project) if isinstance(part, SkillRan) else part
 
     async def open_artifact(self, run_id: str, name: str) -> OpenedObject:
         """Open a file of a run, while the object store keeps it.
@@ -113,13 +99,23 @@ class RemoteSkillRunner:
             raise RequestError(ErrorCode.INVALID_REQUEST, "The path is not the id of a run and the name of a file.")
         return await self._files.open(f"{run_id}/{_ARTIFACTS}{name}", self._artifact_bytes)
 
-    async def _run(self, request: RunSkill) -> SkillRan:
-        wait_s = max(RUN_SKILL.timeout_s, (request.timeout_s or 0) + _MARGIN_S)
+    def _make_work(
+        self, name: str, project: str, body: RunBody, files: dict[str, Content], *, stream: bool = False
+    ) -> FollowedWork[RunSkill, SkillRan]:
+        run_id = body.run_id or uuid.uuid4().hex
+        fields = {**dict(body), "files": files, "run_id": run_id}
+        request = RunSkill(project=project, name=name, stream=stream, **fields)
+        cancel = partial(self._cancel, RunSelector(project=project, run_id=run_id))
+        return FollowedWork(RUN_SKILL, request, run_id, body.timeout_s, cancel)
+
+    async def _cancel(self, run: RunSelector) -> bool:
         try:
-            return await self._caller.call(RUN_SKILL, request, timeout_s=wait_s)
-        except asyncio.CancelledError:
-            await cancel_run(self._caller, RunSelector(project=request.project, run_id=request.run_id or ""))
-            raise
+            await self._caller.call(CANCEL_RUN, run, timeout_s=CANCEL_TIMEOUT_S)
+        except RequestError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def _make_reply(self, ran: SkillRan, project: str) -> RunReply:
         stdout = (await self._fetch(ran.stdout, OUTPUT_BYTES)).decode("utf-8", "replace")
@@ -144,48 +140,3 @@ class RemoteSkillRunner:
         if content.inline is not None:
             return content.inline
         return await self._files.get(content.object_name or "", max_bytes)
-
-
-def _make_request(
-    name: str, project: str, body: RunBody, files: dict[str, Content], *, stream: bool = False
-) -> RunSkill:
-    fields = {**dict(body), "files": files, "run_id": body.run_id or uuid.uuid4().hex}
-    return RunSkill(project=project, name=name, stream=stream, **fields)
-
-
-async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[ReplyT]) -> AsyncGenerator[RunEvent]:
-    """Yield the events of a run until its end. A refused run has no events; `running` then holds the error."""
-    wait_s: float | None = None
-    while True:
-        getting = asyncio.ensure_future(anext(events, None))
-        waited_for = {getting} if running.done() else {getting, running}
-        try:
-            await asyncio.wait(waited_for, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            getting.cancel()
-        if getting.done() and not getting.cancelled():
-            event = getting.result()
-            if event is None:  # the connection is closed for good
-                return
-            yield event
-            if event.kind is RunEventKind.ENDED:
-                return
-        elif wait_s is not None or running.exception() is not None:
-            return
-        if running.done():
-            wait_s = _LAST_EVENTS_S
-
-
-async def cancel_run(caller: BusCaller, run: RunSelector) -> None:
-    """Cancel a run that nobody waits for. The attempts are repeated, because its sandbox may not have it yet."""
-    for _ in range(_CANCEL_ATTEMPTS):
-        try:
-            await caller.call(CANCEL_RUN, run, timeout_s=_CANCEL_TIMEOUT_S)
-        except RequestError as error:
-            if error.code is not ErrorCode.NOT_FOUND:
-                # The run ends at its limit anyway, and its caller is gone.
-                log.warning("run_not_cancelled", run_id=run.run_id, code=error.code)
-                return
-            await asyncio.sleep(_CANCEL_PAUSE_S)
-        else:
-            return

@@ -3,15 +3,14 @@
 The output of a skill is passed on while it runs. A call that nobody waits for is cancelled.
 """
 
-import asyncio
 import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
-import structlog
 from pydantic import Field, JsonValue
 
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CANCEL_CALL, CallSelector, CallTool, ToolCalled
@@ -19,21 +18,14 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.contracts.sandbox.skill_runs import RunId
-from skillbus.gateway.domain.input_files import FILES_MAX, InputFiles, stage_files
 from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed
-from skillbus.gateway.domain.skill_runner import follow_run
+from skillbus.gateway.domain.runs.following import CANCEL_TIMEOUT_S, FollowedWork, WorkFollower
+from skillbus.gateway.domain.runs.input_files import FILES_MAX, InputFiles, stage_files
 
 SKILL_PREFIX: Final = "skill:"
-_MARGIN_S: Final = 15.0
-"""Time that a call may take apart from its `timeout_s`: waiting for a slot, fetching files."""
-_CANCEL_ATTEMPTS: Final = 5
-_CANCEL_PAUSE_S: Final = 0.1
-_CANCEL_TIMEOUT_S: Final = 3.0
 _LINK: Final = re.compile(r"skillbus://(?P<place>runs|calls)/(?P<run_id>[0-9a-f]{32})/(?P<name>.+)")
 _FOLDERS: Final = {"runs": "artifacts", "calls": "files"}
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f/]{1,512}")
-
-log = structlog.get_logger(__name__)
 
 
 class CallBody(Message):
@@ -57,7 +49,7 @@ class RemoteToolCaller:
     def __init__(self, caller: BusCaller, files: ObjectFiles, open_feed: OpenRunFeed, *, file_bytes: int) -> None:
         self._caller = caller
         self._files = files
-        self._open_feed = open_feed
+        self._follower = WorkFollower(caller, open_feed)
         self._file_bytes = file_bytes
 
     async def call_tool(self, tool_id: str, project: str, body: CallBody) -> ToolCalled:
@@ -66,8 +58,8 @@ class RemoteToolCaller:
         Raises:
             RequestError: The tool was not called, or its result is not known.
         """
-        async with self._make_request(tool_id, project, body) as request:
-            return await self._call(request)
+        async with self._open_work(tool_id, project, body) as work:
+            return await self._follower.await_reply(work)
 
     async def follow_tool(self, tool_id: str, project: str, body: CallBody) -> AsyncGenerator[RunEvent | ToolCalled]:
         """Call a tool, and yield the output of a skill as it comes, then the result.
@@ -80,19 +72,11 @@ class RemoteToolCaller:
         if not tool_id.startswith(SKILL_PREFIX):
             yield await self.call_tool(tool_id, project, body)
             return
-        async with (
-            self._make_request(tool_id, project, body, stream=True) as request,
-            self._open_feed(request.run_id or "") as events,
-        ):
-            calling = asyncio.create_task(self._call(request))
-            try:
-                async for event in follow_run(events, calling):
-                    yield event
-                called = await calling
-            finally:
-                calling.cancel()
-                await asyncio.wait([calling])
-        yield called
+        async with self._open_work(tool_id, project, body, stream=True) as work:
+            following = self._follower.follow_work(work)
+            async with aclosing(following) as parts:
+                async for part in parts:
+                    yield part
 
     async def open_file(self, run_id: str, project: str, name: str) -> OpenedObject:
         """Open a file of a call, while the object store keeps it.
@@ -105,33 +89,19 @@ class RemoteToolCaller:
         return await self._files.open(f"calls/{project}/{run_id}/{name}", self._file_bytes)
 
     @asynccontextmanager
-    async def _make_request(
+    async def _open_work(
         self, tool_id: str, project: str, body: CallBody, *, stream: bool = False
-    ) -> AsyncIterator[CallTool]:
+    ) -> AsyncIterator[FollowedWork[CallTool, ToolCalled]]:
+        run_id = body.run_id or uuid.uuid4().hex
         async with stage_files(self._files, body.files) as files:
-            fields = {**dict(body), "files": files, "run_id": body.run_id or uuid.uuid4().hex}
-            yield CallTool(project=project, id=tool_id, stream=stream, **fields)
+            request = CallTool(
+                project=project, id=tool_id, stream=stream, **{**dict(body), "files": files, "run_id": run_id}
+            )
+            cancel = partial(self._cancel, CallSelector(project=project, run_id=run_id))
+            yield FollowedWork(CALL_TOOL, request, run_id, body.timeout_s, cancel)
 
-    async def _call(self, request: CallTool) -> ToolCalled:
-        wait_s = max(CALL_TOOL.timeout_s, (request.timeout_s or 0) + _MARGIN_S)
-        try:
-            return await self._caller.call(CALL_TOOL, request, timeout_s=wait_s)
-        except asyncio.CancelledError:
-            await self._cancel(CallSelector(project=request.project, run_id=request.run_id or ""))
-            raise
-
-    async def _cancel(self, selector: CallSelector) -> None:
-        """Cancel a call that nobody waits for. The attempts are repeated, because no agent may have it yet."""
-        for _ in range(_CANCEL_ATTEMPTS):
-            try:
-                cancelled = await self._caller.call(CANCEL_CALL, selector, timeout_s=_CANCEL_TIMEOUT_S)
-            except RequestError as error:
-                # The call ends at its limit anyway, and its caller is gone.
-                log.warning("call_not_cancelled", run_id=selector.run_id, code=error.code)
-                return
-            if cancelled.ending:
-                return
-            await asyncio.sleep(_CANCEL_PAUSE_S)
+    async def _cancel(self, call: CallSelector) -> bool:
+        return (await self._caller.call(CANCEL_CALL, call, timeout_s=CANCEL_TIMEOUT_S)).ending
 
 
 def link_files(called: ToolCalled, project: str) -> ToolCalled:

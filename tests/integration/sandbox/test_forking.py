@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from structlog.testing import capture_logs
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
+from skillbus.sandbox.adapters.bubblewrap import process
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.launcher import InheritedNumbers, Launcher
 from skillbus.sandbox.adapters.bubblewrap.pool import PROJECTS_MAX
 from skillbus.sandbox.adapters.bubblewrap.profile import NODE_BOOT, AgentEntry, Warm
 from skillbus.sandbox.adapters.inside import read_agent_sources
@@ -36,9 +38,21 @@ LAYOUT = "import sys; print(id(sys), hash('seed'), open('/proc/self/maps').readl
 
 
 def servers() -> list[int]:
-    """Children of this process that run the program of the fork server."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [int(pid) for pid in children if b"-I\0-S\0-B\0/proc/self/fd/" in read_command(int(pid))]
+    """Children of this process that run the program of the fork server, which takes a file besides its channel."""
+    return [pid for pid, arguments in helpers() if len(arguments) > 1]
+
+
+def launchers() -> list[int]:
+    """Children of this process that run the program of the launcher."""
+    return [pid for pid, arguments in helpers() if len(arguments) == 1]
+
+
+def helpers() -> Iterator[tuple[int, list[bytes]]]:
+    """Yield process id and arguments of each program of ours that has the user of the runs."""
+    for pid in map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()):
+        _, found, rest = read_command(pid).partition(b"-I\0-S\0-B\0/proc/self/fd/")
+        if found:
+            yield pid, rest.rstrip(b"\0").split(b"\0")[1:]
 
 
 def read_command(pid: int) -> bytes:
@@ -244,6 +258,38 @@ async def test_a_fork_server_that_ended_is_started_again_and_a_run_of_it_goes_on
 
 
 @pytest.mark.serial
+async def test_a_launcher_that_ended_takes_its_sandboxes_along_and_another_one_starts_the_next(
+    make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text(
+        "import sys, time; print('begun', flush=True); time.sleep(float(sys.argv[1])); print('there')"
+    )
+    before = set(launchers())
+    async with make_isolation(warm=1) as isolation:
+        begun = asyncio.Event()
+        control = RunControl(hear=lambda *_: begun.set())
+        going_on = asyncio.create_task(isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, ("60",)), control))
+        async with asyncio.timeout(20):
+            await begun.wait()
+        (launcher,) = set(launchers()) - before
+        assert facts(launcher)["NoNewPrivs"] == "1"
+        with capture_logs() as logs:
+            os.kill(launcher, signal.SIGKILL)
+            async with asyncio.timeout(20):
+                assert (await going_on).status is RunStatus.KILLED
+            outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, ("0",)))
+        assert outcome.stdout == b"begun\nthere\n"
+        assert [entry["log_level"] for entry in logs if entry["event"] == "launcher_ended"] == ["warning"]
+    assert set(launchers()) <= before
+
+    async def left() -> list[int]:
+        return processes()
+
+    # Bubblewrap was orphaned, and whoever buries orphans of this machine does it in its own time.
+    await eventually(left, lambda pids: not pids, wait_s=30)
+
+
+@pytest.mark.serial
 async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
     make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
 ) -> None:
@@ -264,6 +310,42 @@ async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
             assert (await isolation.run(spec)).stdout == b"ran\n"
         finally:
             os.kill(server, signal.SIGCONT)
+
+
+@pytest.mark.serial
+async def test_a_launcher_that_hangs_is_replaced_and_does_not_start_afterwards_what_was_given_up(
+    make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_ATTACH_S", 0.05)
+    tmp_path.joinpath("main.py").write_text("print('ran')")
+    spec = RunSpec(tmp_path, "main.py", Runtime.PYTHON)
+    before = set(launchers())
+    async with make_isolation(start_s=1.0) as isolation:
+        await isolation.run(spec)
+        (launcher,) = set(launchers()) - before
+        os.kill(launcher, signal.SIGSTOP)
+        try:
+            with pytest.raises(SandboxBroken, match=r"did not start in 1 s"):
+                await isolation.run(spec)
+            assert (await isolation.run(spec)).stdout == b"ran\n"
+        finally:
+            os.kill(launcher, signal.SIGCONT)
+        (former,) = isolation._starter._former_launchers
+        await wait_until_served(former)
+        assert not processes()
+
+
+async def wait_until_served(launcher: Launcher) -> None:
+    """Wait until the launcher has served everything that was asked of it before."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        given = InheritedNumbers(*[theirs.fileno()] * 3)
+        await launcher.launch_program(("/bin/true",), {}, given, theirs.fileno())
+        theirs.close()
+        ours.setblocking(False)
+        async with asyncio.timeout(20):
+            while await asyncio.get_running_loop().sock_recv(ours, 4):
+                pass
 
 
 async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make, monkeypatch: pytest.MonkeyPatch) -> None:

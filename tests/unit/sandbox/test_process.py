@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -34,9 +35,11 @@ async def test_bubblewrap_that_does_not_end_leaves_no_error_that_nobody_took(
     bubblewrap, first = programs
     pipes = SandboxPipes(None)
     os.write(pipes.their_info, json.dumps({"child-pid": first.pid}).encode() + b"\n")
+    answer_as_launcher(pipes, bubblewrap.pid)
     pipes.of_bwrap.close()
-    sandbox = SandboxProcess(bubblewrap, pipes)
+    sandbox = SandboxProcess(pipes)
     assert await sandbox.attach() == first.pid
+    assert sandbox.pid == bubblewrap.pid
     await sandbox.end()
     reaping = asyncio.create_task(sandbox.reap())
     await asyncio.sleep(0)
@@ -50,3 +53,22 @@ async def test_bubblewrap_that_does_not_end_leaves_no_error_that_nobody_took(
     await asyncio.sleep(0.01)  # what waits for them hears of their ends in later turns of the loop
     del reaping, ending
     assert left == []
+
+
+def answer_as_launcher(pipes: SandboxPipes, pid: int) -> None:
+    pidfd = os.pidfd_open(pid)
+    with socket.socket(fileno=os.dup(pipes.their_launched)) as launcher:
+        socket.send_fds(launcher, [pid.to_bytes(4, "big")], [pidfd])
+    os.close(pidfd)
+
+
+async def test_a_bubblewrap_that_did_not_start_has_nothing_to_end() -> None:
+    pipes = SandboxPipes(None)
+    pipes.of_bwrap.close()  # as the launcher does, without an answer
+    sandbox = SandboxProcess(pipes)
+    with pytest.raises(ProcessLookupError, match=r"bubblewrap did not start"):
+        await sandbox.attach()
+    assert not sandbox.is_running()
+    async with asyncio.timeout(5):
+        await sandbox.end()
+        await sandbox.reap()

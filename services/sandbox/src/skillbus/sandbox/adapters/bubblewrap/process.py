@@ -3,9 +3,9 @@
 import asyncio
 import json
 import os
+import select
 import signal
 import socket
-import subprocess
 from contextlib import ExitStack, suppress
 from typing import Final
 
@@ -19,6 +19,8 @@ _END_S: Final = 10.0
 _ATTACH_S: Final = 1.0
 """Bubblewrap reports process 1 within milliseconds. If it has not by then, process 1 was never made."""
 _CHUNK: Final = 4096
+_PID: Final = 4
+"""Bytes of a process id in the launcher's answer."""
 _READY: Final = b"R\0\0\0\4"
 """Header of the agent's first frame; its process id follows."""
 
@@ -40,6 +42,9 @@ class SandboxPipes:
             first, second = socket.socketpair()
             self.of_init = self.of_bwrap.enter_context(first).fileno()
             self.their_init = self.of_agent.enter_context(second).fileno()
+            self.launched, other = socket.socketpair()
+            self.ours.enter_context(self.launched).setblocking(False)
+            self.their_launched = self.of_bwrap.enter_context(other).fileno()
         except BaseException:
             self.close()
             raise
@@ -53,35 +58,28 @@ class SandboxPipes:
 class SandboxProcess:
     """A started sandbox: its output, its control socket, and the means to end it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pipes: SandboxPipes) -> None:
-        self._process = process
+    def __init__(self, pipes: SandboxPipes) -> None:
+        """`pipes` are those of a sandbox whose bubblewrap the launcher was asked to start."""
         self._own, self._agents = pipes.ours, pipes.of_agent
-        self._passing = pipes.control
+        self._passing, self._launched = pipes.control, pipes.launched
         self._passed = (pipes.their_init, pipes.their_control, pipes.their_stdout, pipes.their_stderr)
-        try:
-            self._bwrap = self._own_fd(os.pidfd_open(process.pid))
-        except OSError:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(timeout=_END_S)
-            raise
+        self.pid = 0
+        """Process id of bubblewrap, in the host's numbering; 0 before `attach`."""
         self.stdout, self.stderr = self._read_from(pipes.stdout), self._read_from(pipes.stderr)
         self.control, self._info = self._read_from(pipes.control.fileno()), self._read_from(pipes.info)
         self._reported = b""
+        self._bwrap: int | None = None
         self._init: int | None = None
         self._agent: int | None = None
         self._bwrap_ended, self._init_ended, self._agent_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._when_ended(self._bwrap, self._bwrap_ended)
-
-    @property
-    def pid(self) -> int:
-        """Process id of bubblewrap, in the host's numbering."""
-        return self._process.pid
 
     async def attach(self) -> int:
         """Return the process id of process 1, in the host's numbering. The sandbox is not yet made then.
 
         Raises OSError or ValueError if bubblewrap ended before.
         """
+        if self._bwrap is None:
+            await self._find_bubblewrap()
         while not self._reported.endswith(b"}\n"):
             chunk = await self._info.read(_CHUNK)
             if not chunk:
@@ -91,6 +89,15 @@ class SandboxProcess:
         self._init = self._own_fd(os.pidfd_open(pid))
         self._when_ended(self._init, self._init_ended, self.stdout, self.stderr)
         return pid
+
+    async def _find_bubblewrap(self) -> None:
+        await wait_readable(self._launched.fileno())
+        answer, passed, _, _ = socket.recv_fds(self._launched, _PID, 1)
+        if not passed:
+            self._bwrap_ended.set()
+            raise ProcessLookupError("bubblewrap did not start")
+        self.pid, self._bwrap = int.from_bytes(answer, "big"), self._own_fd(passed[0])
+        self._when_ended(self._bwrap, self._bwrap_ended)
 
     async def enter_agent(self, server: ForkServer, entry: AgentEntry) -> int:
         """Let an agent enter, after `attach`. Return its process id, in the host's numbering, once it is ready.
@@ -125,7 +132,7 @@ class SandboxProcess:
 
     def is_running(self) -> bool:
         """Return True until bubblewrap has ended."""
-        return self._process.poll() is None
+        return not self._bwrap_ended.is_set() and (self._bwrap is None or not _wait_for_end(self._bwrap, 0))
 
     def kill(self) -> None:
         """Kill every process of the sandbox. Safe to call again.
@@ -137,9 +144,7 @@ class SandboxProcess:
         """
         self._agents.close()
         if self._init is None:
-            if self._process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+            self._kill_group()
             return
         for process in (self._init, self._agent):
             if process is not None:
@@ -163,6 +168,8 @@ class SandboxProcess:
         if self._init is None:
             with suppress(OSError, ValueError):
                 await finish_within(self.attach(), _ATTACH_S)
+            if self._bwrap is None:  # a launcher that hangs does not start it later
+                self._bwrap_ended.set()
         self._agents.close()
         if not self._init_ended.is_set():
             self.kill()
@@ -190,11 +197,17 @@ class SandboxProcess:
             if not await finish_within(self._wait_for_all(), _END_S):
                 raise TimeoutError(f"bubblewrap or the agent has not ended in {_END_S:g} s")
         finally:
-            if self._process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait(timeout=_END_S)
+            self._kill_group()
+            if self._bwrap is not None:
+                _wait_for_end(self._bwrap, _END_S)
+                self._bwrap_ended.set()
             self._own.close()
+
+    def _kill_group(self) -> None:
+        """Kill bubblewrap and its child, if bubblewrap has not ended. They keep their group's number from reuse."""
+        if self._bwrap is not None and self.is_running():
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     async def _wait_for_all(self) -> None:
         await self._bwrap_ended.wait()
@@ -222,6 +235,13 @@ class SandboxProcess:
         stream = IncomingStream(descriptor)
         self._own.callback(stream.stop)
         return stream
+
+
+def _wait_for_end(process: int, at_most_s: float) -> bool:
+    """Wait for the end of a process, given by its pidfd. Blocking. Return False if it has not ended in time."""
+    ended = select.poll()
+    ended.register(process, select.POLLIN)
+    return bool(ended.poll(1000 * at_most_s))
 
 
 def _open_pipe(ours: ExitStack, theirs: ExitStack, owner: int | None) -> tuple[int, int]:

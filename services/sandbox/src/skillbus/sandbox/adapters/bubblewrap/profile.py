@@ -4,7 +4,7 @@ Reasons for the flags that are not obvious, all measured:
 
 - The root folder and /dev are remounted read-only and every tmpfs has a size: bubblewrap leaves them writable, and as
   large as half of the memory.
-- A service that is root changes to an unprivileged user before bubblewrap: the process limit does not hold for root.
+- A service that is root has bubblewrap started by an unprivileged user: the process limit does not hold for root.
 - Process 1 is a program of our own: a script can open the memory of bubblewrap's.
 """
 
@@ -66,23 +66,16 @@ _NAMESPACES: Final = sum(flag for kind, flag in _CLONE.items() if Path("/proc/se
 
 @dataclass(frozen=True, slots=True)
 class InheritedDescriptors:
-    """Descriptors that bubblewrap inherits, in addition to the standard three."""
+    """Descriptors that bubblewrap inherits, in addition to the standard three, by their numbers in it."""
 
     bwrap: int | None = None
     """The wheel's program, for a user who cannot enter the folders above it."""
-    libraries: int | None = None
-    """The folder of that program's library."""
     info: int = -1
     """Pipe to which bubblewrap writes the process id of process 1."""
     seccomp: int = -1
     """The compiled system call filter."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Read-only files of the sandbox: path to a descriptor with the content."""
-
-    def list_open(self) -> tuple[int, ...]:
-        """Return every descriptor that is open."""
-        known = (self.bwrap, self.libraries, self.info, self.seccomp)
-        return (*(fd for fd in known if fd is not None and fd >= 0), *self.files.values())
 
 
 class Warm(Enum):
@@ -104,8 +97,6 @@ class SandboxPlan:
     given_root: Path
     """Folders of the host. They may be filled after the sandbox has started."""
     descriptors: InheritedDescriptors = field(default_factory=InheritedDescriptors)
-    user: int | None = None
-    """User to change to before bubblewrap; None if the service is not root."""
     layer: Path | None = None
     """Packages of the run, shown as /deps; every user can read them."""
     egress: Path | None = None
@@ -145,7 +136,7 @@ def build_entry(plan: SandboxPlan) -> AgentEntry:
 
 
 def build_command(plan: SandboxPlan) -> tuple[str, ...]:
-    """Return the whole command line: the change of user, bubblewrap, process 1."""
+    """Return the whole command line: bubblewrap, process 1."""
     return tuple(_command(plan))
 
 
@@ -157,7 +148,6 @@ def change_user(host: Installation, user: int | None) -> tuple[str, ...]:
 
 
 def _command(plan: SandboxPlan) -> Iterator[str]:
-    yield from change_user(plan.installation, plan.user)
     bwrap = plan.descriptors.bwrap
     yield str(plan.installation.bwrap) if bwrap is None else f"/proc/self/fd/{bwrap}"
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.descriptors import make_memory_file
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation, find_installation
+from skillbus.sandbox.adapters.bubblewrap.launcher import InheritedNumbers, Launcher
 from skillbus.sandbox.adapters.bubblewrap.process import SandboxPipes, SandboxProcess
 from skillbus.sandbox.adapters.bubblewrap.profile import (
     ENVIRONMENT,
@@ -99,6 +99,8 @@ class SandboxStarter:
         self._servers: dict[str, ForkServer] = {}
         """Fork servers by project."""
         self._ended_servers: list[ForkServer] = []
+        self._launcher: Launcher | None = None
+        self._former_launchers: list[Launcher] = []
         self._init = b""
         self._folder: Path | None = None
         self._readying = asyncio.Lock()
@@ -132,7 +134,7 @@ class SandboxStarter:
             SandboxBroken: The sandbox did not start.
             SandboxUnavailable: The interpreter of the agent does not start.
         """
-        server = await self._open_server(project)
+        server, launcher = await self._open_helpers(project)
         async with AsyncExitStack() as resources:
             folder = RunFolder.create(self.user, self._folder)
             resources.push_async_callback(run_in_thread, folder.remove)
@@ -142,14 +144,13 @@ class SandboxStarter:
                 limits=limits,
                 skill_root=folder.skill,
                 given_root=folder.given,
-                user=self.user,
-                layer=layer,
+                layer=None if layer is None else layer.absolute(),
                 egress=None if open_egress is None else await open_egress(folder),
                 warm=warm,
             )
             entry, meter = self._profile.build_entry(plan), self._metering.create_meter()
             try:
-                sandbox = self._start_process(plan)
+                sandbox = await self._start_process(plan, launcher)
             except OSError as error:
                 raise SandboxBroken(f"the sandbox could not be started: {error}") from error
             for release in (meter.leave, sandbox.reap, sandbox.end):  # in the opposite order
@@ -158,8 +159,8 @@ class SandboxStarter:
             await meter.enter(pids)
             return ReadySandbox(sandbox, pids, meter, folder, level, resources.pop_all())
 
-    def _start_process(self, plan: SandboxPlan) -> SandboxProcess:
-        """Start a sandbox. Called in the event loop's thread: the sandbox dies with the thread that started it."""
+    async def _start_process(self, plan: SandboxPlan, launcher: Launcher) -> SandboxProcess:
+        """Start a sandbox, which dies with the launcher."""
         contents = {INIT: self._init, **ETC}
         if plan.warm is Warm.NODE:
             contents[NODE_BOOT] = self._node_boot
@@ -168,36 +169,34 @@ class SandboxStarter:
         pipes = SandboxPipes(self.user)
         try:
             with ExitStack() as files, pipes.of_bwrap:
-                bwrap, libraries = self._open_program(files)
+                inherited = InheritedNumbers(pipes.of_init, pipes.of_init, pipes.their_stderr)
+                bwrap, libraries = self._open_program(files, inherited)
                 descriptors = InheritedDescriptors(
                     bwrap=bwrap,
-                    libraries=libraries,
-                    info=pipes.their_info,
-                    seccomp=make_memory_file(files, self._filter(network=plan.egress is not None)),
-                    files={path: make_memory_file(files, content) for path, content in contents.items()},
+                    info=inherited.add(pipes.their_info),
+                    seccomp=inherited.add(make_memory_file(files, self._filter(network=plan.egress is not None))),
+                    files={path: inherited.add(make_memory_file(files, content)) for path, content in contents.items()},
                 )
-                process = subprocess.Popen(
-                    self._profile.build_command(replace(plan, descriptors=descriptors)),
-                    stdin=pipes.of_init,
-                    stdout=pipes.of_init,
-                    stderr=pipes.their_stderr,
-                    pass_fds=descriptors.list_open(),
-                    env={} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"},
-                    start_new_session=True,
-                )
-            return SandboxProcess(process, pipes)
+                command = self._profile.build_command(replace(plan, descriptors=descriptors))
+                environment = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
+                await launcher.launch_program(command, environment, inherited, pipes.their_launched)
+            return SandboxProcess(pipes)
         except BaseException:
             pipes.close()
             raise
 
-    def _open_program(self, files: ExitStack) -> tuple[int | None, int | None]:
-        """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them."""
+    def _open_program(self, files: ExitStack, inherited: InheritedNumbers) -> tuple[int | None, int | None]:
+        """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them.
+
+        Returns their numbers in bubblewrap.
+        """
         if self.user is None or self.host.libraries is None:
             return None, None
         opened = []
         for path in (self.host.bwrap, self.host.libraries):
-            opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
-            files.callback(os.close, opened[-1])
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            files.callback(os.close, descriptor)
+            opened.append(inherited.add(descriptor))
         return opened[0], opened[1]
 
     async def _enter_agent(self, sandbox: SandboxProcess, entry: AgentEntry, server: ForkServer) -> tuple[int, ...]:
@@ -206,7 +205,10 @@ class SandboxStarter:
             async with asyncio.timeout(self._start_s):
                 return await sandbox.attach(), await sandbox.enter_agent(server, entry)
         except TimeoutError as error:
-            server.give_up()  # it may be what hangs; another one starts in milliseconds
+            if sandbox.pid == 0:
+                self._retire_launcher()  # it may be what hangs; another one starts in milliseconds
+            else:
+                server.give_up()  # the same
             raise SandboxBroken(
                 f"the sandbox did not start in {self._start_s:g} s: the machine is overloaded or hangs"
             ) from error
@@ -217,26 +219,47 @@ class SandboxStarter:
             reason = printed.decode(errors="replace").strip() or f"it ended without an error message ({error!r})"
             raise SandboxBroken(f"the sandbox did not start: {reason}") from error
 
-    async def _open_server(self, project: str) -> ForkServer:
+    async def _open_helpers(self, project: str) -> tuple[ForkServer, Launcher]:
         async with self._readying:
-            self._reap_servers()
-            server = self._servers.get(project)
-            if server is not None and server.is_running():
-                return server
-            if server is not None:
-                log.warning("fork_server_ended", said=server.read_errors())
-                self.retire_server(project)
-            self._folder = find_shared_folder()
-            self._init = assemble_first_process(self.host.architecture)
-            plan = ForkPlan(
-                command=(*change_user(self.host, self.user), str(self.host.get_interpreter(Runtime.PYTHON))),
-                environment={**ENVIRONMENT, "PWD": SKILL},
-                sources=self._profile.sources,
-                filters=(self._filter(network=False), self._filter(network=True)),
-                forks=self._forks,
-            )
-            server = self._servers[project] = await ForkServer.open(plan, self._start_s)
+            return await self._open_server(project), self._open_launcher()
+
+    def _open_launcher(self) -> Launcher:
+        if self._launcher is not None and not self._launcher.is_running():
+            log.warning("launcher_ended")
+            self._retire_launcher()
+        if self._launcher is None:
+            self._launcher = Launcher(self._find_interpreter())
+        return self._launcher
+
+    def _retire_launcher(self) -> None:
+        """Let another launcher start the next sandboxes. Those of this one would end with it."""
+        if self._launcher is not None:
+            self._former_launchers.append(self._launcher)
+            self._launcher = None
+
+    def _find_interpreter(self) -> tuple[str, ...]:
+        """Return the command of a Python with the user of the runs."""
+        return *change_user(self.host, self.user), str(self.host.get_interpreter(Runtime.PYTHON))
+
+    async def _open_server(self, project: str) -> ForkServer:
+        self._reap_servers()
+        server = self._servers.get(project)
+        if server is not None and server.is_running():
             return server
+        if server is not None:
+            log.warning("fork_server_ended", said=server.read_errors())
+            self.retire_server(project)
+        self._folder = find_shared_folder()
+        self._init = assemble_first_process(self.host.architecture)
+        plan = ForkPlan(
+            command=self._find_interpreter(),
+            environment={**ENVIRONMENT, "PWD": SKILL},
+            sources=self._profile.sources,
+            filters=(self._filter(network=False), self._filter(network=True)),
+            forks=self._forks,
+        )
+        server = self._servers[project] = await ForkServer.open(plan, self._start_s)
+        return server
 
     def retire_server(self, project: str) -> None:
         """Let the fork server of a project end, if it has one: its forks go on, and it ends after them."""
@@ -250,9 +273,12 @@ class SandboxStarter:
             server.close()
 
     def close(self) -> None:
-        """End the fork servers. No sandbox may be running any more."""
-        servers = (*self._ended_servers, *self._servers.values())
-        self._ended_servers, self._servers = [], {}
+        """End the launcher and the fork servers. No sandbox may be running any more."""
+        self._retire_launcher()
+        launchers, servers = self._former_launchers, (*self._ended_servers, *self._servers.values())
+        self._former_launchers, self._ended_servers, self._servers = [], [], {}
+        for launcher in launchers:
+            launcher.close()
         for server in servers:
             server.close()
 

@@ -1,4 +1,4 @@
-"""Programs that run inside a sandbox, with the sandbox's own interpreter. The service reads them as text.
+"""Programs that have the user of the runs and the sandbox's own interpreter. The service reads them as text.
 
 No module of the service imports them, except for type checking.
 """

@@ -18,6 +18,7 @@ ALLOWED: Final = {
     "libs/vectors/src/skillbus/vectors/edge/calls.py": "the engine raises exceptions of no class of its own",
     "libs/vectors/src/skillbus/vectors/server.py": "tells an engine's failure from that of its caller",
     "services/agent/src/skillbus/agent/adapters/mcp/session.py": "the SDK raises what a server makes of it",
+    "services/agent/src/skillbus/agent/domain/programs/session.py": "every request of a program is answered",
     "services/agent/src/skillbus/agent/domain/servers/follower.py": "supervises the following of a server",
     "services/embedder/src/skillbus/embedder/adapters/local/onnx/files.py": "model packages raise their own classes",
     "services/embedder/src/skillbus/embedder/domain/inference/batcher.py": "a model raises anything",

@@ -67,7 +67,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
     files = BusCallFiles(await open_object_store(bus, RUN_FILES))
     programs = ProgramRunner(
         runs=BusProgramRuns(bus.caller),
-        lines=BusProgramLines(bus.client),
+        lines=BusProgramLines(bus),
         files=files,
         catalogue=BusCatalogue(bus.caller),
         limits=ProgramLimits(settings.program_calls, settings.program_calls_mib * _MIB),

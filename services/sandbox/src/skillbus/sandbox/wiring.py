@@ -82,7 +82,7 @@ async def open_sandbox(
             program_source, ProgramIsolation(isolation), bounds.default, settings.program_slots
         )
         programs = replace(runs, runner=program_runner)
-        handlers = SandboxHandlers(runs, programs, BusProgramCalls(bus.client), isolation, files, history, bounds, _now)
+        handlers = SandboxHandlers(runs, programs, BusProgramCalls(bus), isolation, files, history, bounds, _now)
         health = ServiceHealth(SERVICE, (handlers.check_isolation,))
         routes = [
             route(contract.RUN_SKILL, handlers.run_skill, permits=bounds.slots + bounds.waiting),

@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -68,6 +68,8 @@ class Bus:
     local_endpoints: LocalEndpoints
     disk: StorageRoom | None = None
     """Room for new data on the disk of NATS; None if it is not known."""
+    local_lines: dict[str, Callable[[bytes], Awaitable[bytes]]] = field(default_factory=dict)
+    """Work lines that are answered in this process, by subject: their requests need not travel (ADR 0020)."""
 
 
 @asynccontextmanager

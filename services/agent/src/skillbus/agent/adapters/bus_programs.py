@@ -2,8 +2,9 @@
 
 import asyncio
 import contextvars
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -12,6 +13,7 @@ from nats.errors import Error as NatsError
 
 from skillbus.agent.adapters.bus_calls import call_until_cancelled
 from skillbus.common.bus.caller import Caller
+from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import publish_to_feed
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.sandbox.program_runs import (
@@ -23,6 +25,8 @@ from skillbus.contracts.sandbox.program_runs import (
 )
 from skillbus.contracts.sandbox.run_history import RunSelector
 from skillbus.contracts.sandbox.skill_runs import SkillRan
+
+AnswerT = TypeVar("AnswerT")
 
 log = structlog.get_logger(__name__)
 
@@ -40,34 +44,44 @@ class BusProgramRuns:
 
 
 class BusProgramLines:
-    """Implements `ProgramLines`."""
+    """Implements `ProgramLines`, for the sandbox of this process and for those on the bus."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, bus: Bus) -> None:
+        self._client = bus.client
+        self._local_lines = bus.local_lines
 
     @asynccontextmanager
-    async def listen(self, line: str, answer: Callable[[bytes], Awaitable[bytes]], /) -> AsyncGenerator[None]:
-        context, tasks = contextvars.copy_context(), set[asyncio.Task[None]]()
+    async def listen(self, line: str, answer: Callable[[bytes], Coroutine[Any, Any, bytes]], /) -> AsyncGenerator[None]:
+        subject, context, tasks = PROGRAM_CALLS.subject(line), contextvars.copy_context(), set[asyncio.Task[object]]()
+
+        def start(work: Coroutine[object, object, AnswerT]) -> asyncio.Task[AnswerT]:
+            # Each call has the deadline and the trace of the call that started the program.
+            task = asyncio.create_task(work, context=context.copy())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            return task
 
         async def reply(message: Msg) -> None:
             try:
                 await message.respond(await answer(message.data))
             except NatsError as error:
-                log.warning("program_call_not_answered", line=line, error=repr(error))
+                log.warning("program_call_not_answered", error=repr(error))
 
         async def on_request(message: Msg) -> None:
-            # Each call has the deadline and the trace of the call that started the program.
-            task = asyncio.create_task(reply(message), context=context.copy())
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+            start(reply(message))
+
+        async def on_local_request(body: bytes) -> bytes:
+            return await asyncio.shield(start(answer(body)))  # it ends with the program, as over the bus
 
         try:
-            subscription = await self._client.subscribe(PROGRAM_CALLS.subject(line), cb=on_request)
+            subscription = await self._client.subscribe(subject, cb=on_request)
         except NatsError as error:
             raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is unavailable: {error}") from error
+        self._local_lines[subject] = on_local_request
         try:
             yield
         finally:
+            del self._local_lines[subject]
             with suppress(NatsError):  # a connection that closes takes its subscriptions along
                 await subscription.unsubscribe()
             for task in tasks:

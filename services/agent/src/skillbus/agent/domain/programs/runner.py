@@ -1,10 +1,10 @@
 """Runs programs of the tool `run_code`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 from skillbus.agent.domain.builtins.run_code import RunCodeArguments
@@ -28,7 +28,9 @@ class ProgramRuns(Protocol):
 class ProgramLines(Protocol):
     """Lines on which the sandbox passes on the requests of programs."""
 
-    def listen(self, line: str, answer: Callable[[bytes], Awaitable[bytes]], /) -> AbstractAsyncContextManager[None]:
+    def listen(
+        self, line: str, answer: Callable[[bytes], Coroutine[Any, Any, bytes]], /
+    ) -> AbstractAsyncContextManager[None]:
         """Answer the requests of one program while the context is open, in the context of the caller."""
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import uuid4
 
 import structlog
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from skillbus.agent.domain.builtins.run_code import RUN_CODE_ID
 from skillbus.agent.domain.builtins.tool import OuterCall
@@ -79,18 +79,22 @@ class ProgramSession:
         try:
             self._admit()
             self._running.add(task)
-            reply = ProgramReply(result=await self._carry_out(ProgramRequest.model_validate_json(body)))
+            result = await self._carry_out(ProgramRequest.model_validate_json(body))
+            encoded = b'{"result":%b}' % result
         except ValidationError as error:
             said = f"not a request of a program: {error.error_count()} problems, at first {error.errors()[0]['msg']}"
-            reply = _make_error(RequestError(ErrorCode.INVALID_REQUEST, said))
+            encoded = _encode_error(RequestError(ErrorCode.INVALID_REQUEST, said))
         except (AgentError, RequestError) as error:
-            reply = _make_error(self._translate(error))
+            encoded = _encode_error(self._translate(error))
+        except Exception:
+            # The reply boundary: a program that gets no reply would wait until its time is over.
+            log.exception("program_request_failed", program=self._outer.run_id)
+            encoded = _encode_error(RequestError(ErrorCode.INTERNAL, "The agent failed; see its log."))
         finally:
             self._running.discard(task)
-        encoded = reply.model_dump_json().encode()
         if len(encoded) > FRAME_BYTES:
             said = f"The result has {len(encoded)} bytes, over {FRAME_BYTES}."
-            return _make_error(RequestError(ErrorCode.PAYLOAD_TOO_LARGE, said)).model_dump_json().encode()
+            return _encode_error(RequestError(ErrorCode.PAYLOAD_TOO_LARGE, said))
         return encoded
 
     async def close(self) -> None:
@@ -116,12 +120,13 @@ class ProgramSession:
             raise RequestError(ErrorCode.OVERLOADED, f"A program may make {CALLS_AT_ONCE} tool calls at once.")
         self._left_calls -= 1
 
-    async def _carry_out(self, request: ProgramRequest) -> JsonValue:
+    async def _carry_out(self, request: ProgramRequest) -> bytes:
+        """Return the result of a request as JSON."""
         if request.method == "tool_schema":
             return await self._describe_tool(request.id)
         return await self._call_tool(request)
 
-    async def _call_tool(self, request: ProgramRequest) -> JsonValue:
+    async def _call_tool(self, request: ProgramRequest) -> bytes:
         started, run_id = time.perf_counter(), uuid4().hex
         call = CallTool(
             project=self._outer.project,
@@ -140,8 +145,7 @@ class ProgramSession:
             raise
         called = describe_call(call.id, run_id, answer, started)
         await self._report(called)
-        described: JsonValue = called.model_dump(mode="json")
-        return described
+        return called.model_dump_json().encode()
 
     async def _report(self, called: ToolCalled, code: str | None = None) -> None:
         """Log the end of a call, and announce it if the program was called with `stream`."""
@@ -175,25 +179,21 @@ class ProgramSession:
         if call.id == RUN_CODE_ID:
             raise ToolNotCallableError("a program cannot start another program: call the tools from this one")
 
-    async def _describe_tool(self, tool_id: str) -> JsonValue:
+    async def _describe_tool(self, tool_id: str) -> bytes:
         known = await self._catalogue.get_tool(self._outer.project, tool_id)
         if known is None:
             raise ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
         if known.state is not ToolState.ACTIVE:
             raise ToolNotCallableError(f"{tool_id[:100]} is {known.state.value}")
         tool = known.tool
-        return {
-            "id": tool.id,
-            "name": tool.name,
-            "description": tool.description,
-            "tool_type": tool.tool_type.value,
-            "parameters": tool.parameters,
-        }
+        shown = {"id", "name", "description", "tool_type", "parameters"}
+        return tool.model_dump_json(include=shown).encode()
 
 
 def _ms_since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def _make_error(error: RequestError) -> ProgramReply:
-    return ProgramReply(error=ProgramError(code=error.code.value, message=error.message[:2000]))
+def _encode_error(error: RequestError) -> bytes:
+    reply = ProgramReply(error=ProgramError(code=error.code.value, message=error.message[:2000]))
+    return reply.model_dump_json().encode()

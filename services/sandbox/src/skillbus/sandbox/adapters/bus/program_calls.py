@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLS
 
@@ -16,12 +16,16 @@ _CALL_S: Final = 3700.0
 class BusProgramCalls:
     """`ProgramCalls` on the line of each program. Who knows its id can call tools as the program."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, bus: Bus) -> None:
+        self._client = bus.client
+        self._local_lines = bus.local_lines
 
     async def ask(self, line: str, body: bytes) -> bytes:
+        subject = PROGRAM_CALLS.subject(line)
+        if (answer_here := self._local_lines.get(subject)) is not None:
+            return await answer_here(body)
         try:
-            return (await self._client.request(PROGRAM_CALLS.subject(line), body, timeout=_CALL_S)).data
+            return (await self._client.request(subject, body, timeout=_CALL_S)).data
         except NoRespondersError:
             said = "No agent answers the tool calls of this program."
         except NatsError as error:

@@ -65,6 +65,20 @@ async def test_with_a_certificate_it_serves_https_only_and_also_beyond_loopback(
     assert len(loaded) == 1
 
 
+async def test_an_idle_connection_does_not_delay_the_end(bus: Bus, files: TlsFiles) -> None:
+    trusted = ssl.create_default_context(cafile=str(files.certificate))
+    loop = asyncio.get_running_loop()
+    async with open_gateway(bus, make_settings(**settings_of(files))) as gateway:
+        port = httpx.URL(gateway.url).port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusted)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"200"
+        writer.transport.pause_reading()  # like a connection in a client's pool
+        leaving = loop.time()
+    assert loop.time() - leaving < 5  # of 10 s of grace
+    writer.transport.abort()
+
+
 @pytest.mark.parametrize("broken", ["certificate", "private_key", "both"])
 async def test_files_that_cannot_be_used_stop_the_start(bus: Bus, files: TlsFiles, broken: str) -> None:
     settings = settings_of(files)

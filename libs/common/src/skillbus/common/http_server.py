@@ -14,6 +14,7 @@ import uvicorn
 from uvicorn._types import ASGIApplication
 
 _GRACE_S: Final = 10
+_GOODBYE_S: Final = 0.5
 _START_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 75
 """Lifetime of idle connections. Uvicorn's 5 s equal those of httpx, and so of OpenAI's client: a request sent at
@@ -46,6 +47,23 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.listening.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close idle connections, and give the others their grace.
+
+        A TLS connection is closed when both ends have said so, and an idle client says nothing before its next request.
+        So idle ones are cut after a moment, in which the last reply reaches its client.
+        """
+        idle = [one.transport for one in self.server_state.connections if _is_idle(one)]
+        for transport in idle:
+            asyncio.get_running_loop().call_later(_GOODBYE_S, transport.abort)
+        await super().shutdown(sockets)
+
+
+def _is_idle(connection: object) -> bool:
+    """Return True if a connection of uvicorn has no request, as its own shutdown decides it."""
+    cycle = getattr(connection, "cycle", None)
+    return cycle is None or cycle.response_complete
+
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
@@ -61,7 +79,7 @@ async def serve_http(app: ASGIApplication, host: str, port: int, tls: TlsFiles |
 
     With `tls` it serves HTTPS only.
 
-    Leaving the context accepts no more requests and gives running ones 10 s.
+    Leaving the context accepts no more requests, closes idle connections, and gives running requests 10 s.
 
     Raises:
         PortInUseError: Another process listens there, or this one is not allowed to.

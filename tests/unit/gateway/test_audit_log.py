@@ -13,7 +13,7 @@ from skillbus.contracts.message import Message
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import CALCULATE, KEY, World
-from .test_roles import MINE, list_operations
+from .test_roles import MINE, OTHER, list_operations
 
 ACTS = {endpoint.name for endpoint in ENDPOINTS if endpoint.act is not None}
 ONLY_LOOK = {"check_skill"}
@@ -77,6 +77,36 @@ async def test_a_key_that_asks_for_more_than_its_role_or_projects_is_recorded_on
         assert {(fact.outcome, fact.code, fact.actor, fact.project, fact.address) for fact in facts} == {
             (AuditOutcome.REFUSED, ErrorCode.FORBIDDEN, key.split("_")[1], MINE, "127.0.0.1")
         }
+
+
+@pytest.mark.parametrize("place", [None, "query"])
+async def test_a_key_that_names_another_project_is_recorded_at_every_operation_for_editors(
+    world: World, place: str | None
+) -> None:
+    key = world.add_key(Role.ADMIN, MINE)
+    asked = []
+    async with world.client(key) as client:
+        for operation in await list_operations():
+            if operation.project_place is None or operation.members["x-role"] not in {Role.EDITOR, Role.ADMIN}:
+                continue
+            asked.append(operation.id)
+            await client.request(**operation.make_request(OTHER, place=place))
+    facts = world.audit_log.facts
+    assert [fact.act for fact in facts] == asked
+    assert {(fact.outcome, fact.actor, fact.project) for fact in facts} == {("refused", key.split("_")[1], MINE)}
+
+
+async def test_an_editor_who_would_take_a_tool_out_of_quarantine_is_recorded(world: World) -> None:
+    async with world.client(world.add_key(Role.EDITOR, MINE)) as client:
+        removed = [
+            await client.delete("/api/tools/mcp:weather/forecast"),
+            await client.delete("/api/tools", params={"id": "mcp:weather/forecast"}),
+        ]
+        await client.delete("/api/tools/mcp:weather/forecast", params={"project": OTHER})
+        await client.post("/api/tools/search", json={"query": "x", "project": OTHER})  # for readers: no act
+    assert [answer.status_code for answer in removed] == [403, 403]
+    assert [fact.act for fact in world.audit_log.facts] == ["remove_tool", "remove_tools", "remove_tool"]
+    assert {fact.code for fact in world.audit_log.facts} == {ErrorCode.FORBIDDEN}
 
 
 async def test_strangers_and_probes_leave_no_fact(world: World) -> None:

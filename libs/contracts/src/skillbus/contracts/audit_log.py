@@ -20,6 +20,8 @@ SUBJECTS_MAX: Final = 10
 SUBJECT_CHARACTERS: Final = 200
 CORE_ACCOUNT: Final = "CORE"
 """NATS account of the gateway, whose word about the caller is believed."""
+AGENT_ACCOUNT: Final = "AGENT"
+"""NATS account of the agent, which passes on the address of whoever asked it."""
 _EVERY_PROJECT: Final = "*"
 _UNCHANGED: Final = frozenset({"unchanged", "rejected"})
 
@@ -71,7 +73,7 @@ class AuditFact(Message):
     """`owner`, `local` on a gateway without a key, or the id of an API key. By the door `bus` it is what the caller
     says, by default the name of its connection."""
     address: str | None = None
-    """Address of the HTTP client."""
+    """Address of the HTTP client. By the door `bus` it is what the agent says, for a call that it passed on."""
     account: str | None = None
     """NATS account that the request came from, as the server says. Absent if it came from the service's own account."""
     trace_id: str | None = None

@@ -64,12 +64,17 @@ def make_origin_headers(own_name: str) -> dict[str, str]:
 
 
 def parse_origin(headers: Mapping[str, str]) -> Origin:
-    """Return the origin of a request. The door `http` is believed only within the account of the gateway."""
+    """Return the origin of a request. The door `http` is believed only within the account of the gateway.
+
+    The agent passes calls on: their address stays a claim, by the door `bus` and with the account of the agent.
+    """
     account = _parse_account(headers.get(REQUEST_INFO))
     actor, address = _parse_name(headers.get(ACTOR)), _parse_name(headers.get(ADDRESS))
-    if headers.get(DOOR) == audit_log.AuditDoor.HTTP and account in {None, audit_log.CORE_ACCOUNT}:
+    is_http = headers.get(DOOR) == audit_log.AuditDoor.HTTP
+    if is_http and account in {None, audit_log.CORE_ACCOUNT}:
         return Origin(audit_log.AuditDoor.HTTP, actor, address, account)
-    return Origin(audit_log.AuditDoor.BUS, actor, None, account)
+    is_passed_on = is_http and account == audit_log.AGENT_ACCOUNT
+    return Origin(audit_log.AuditDoor.BUS, actor, address if is_passed_on else None, account)
 
 
 def _parse_name(text: str | None) -> str | None:

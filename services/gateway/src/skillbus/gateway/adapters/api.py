@@ -19,7 +19,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
 from skillbus.gateway.adapters.closed_schemas import close_body_schemas
-from skillbus.gateway.adapters.guard import Guard
+from skillbus.gateway.adapters.guard import Guard, record_refusal
 from skillbus.gateway.adapters.mcp.endpoint import MCP_PATH, McpEndpoint
 from skillbus.gateway.adapters.problem_response import add_error_handlers
 from skillbus.gateway.domain.access.authenticator import Authenticator
@@ -76,7 +76,7 @@ def build_app(
     )
     app.cookie_name = authenticator.session_cookie.name if authenticator.needs_key else None
     app.body_routes = router.routes
-    add_error_handlers(app, router)
+    add_error_handlers(app, router, record_refusal)
     if mcp is not None:  # first: the routes are compared with a path one after the other
         app.router.routes.append(Route(MCP_PATH, mcp))
     app.include_router(router)

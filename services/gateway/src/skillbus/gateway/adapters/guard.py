@@ -14,7 +14,7 @@ from skillbus.contracts.gateway.api_keys import ALL_PROJECTS
 from skillbus.contracts.gateway.sessions import CSRF_HEADER
 from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
-from skillbus.gateway.domain.access.principal import CALLER, get_caller
+from skillbus.gateway.domain.access.principal import CALLER, AccessRefusedError, get_caller
 from skillbus.gateway.domain.access.rate_limit import RateLimiter
 from skillbus.gateway.domain.problem import make_problem
 
@@ -24,6 +24,8 @@ _SECRETS: Final = frozenset({b"authorization", b"cookie", CSRF_HEADER.lower().en
 """Headers that only the guard reads."""
 _RECORDER: Final = "skillbus.recorder"
 """Member of the ASGI scope."""
+_ACT: Final = "skillbus.act"
+"""Member of the ASGI scope: name of the operation, if refusals of it are recorded."""
 _POLICY_VIOLATION: Final = 1008
 
 
@@ -87,8 +89,16 @@ def make_origin(scope: Scope) -> Origin:
     return Origin(AuditDoor.HTTP, get_caller(scope).name, None if client is None else str(client[0]))
 
 
-async def record_refusal(scope: Scope, act: str, error: RequestError) -> None:
-    """Record that a key asked for what it may not do."""
+def declare_act(scope: Scope, act: str) -> None:
+    """Declare the request as one whose refusal is recorded, under the name of its operation."""
+    scope[_ACT] = act
+
+
+async def record_refusal(scope: Scope, error: RequestError) -> None:
+    """Record that a key asked for what it may not do, if that is an act for editors or administrators."""
+    act: str | None = scope.get(_ACT)
+    if act is None or not isinstance(error, AccessRefusedError):
+        return
     recorder: ActRecorder = scope[_RECORDER]
     named = get_caller(scope).projects
     project = next(iter(named)) if len(named) == 1 and ALL_PROJECTS not in named else None

@@ -22,7 +22,8 @@ from starlette.types import Receive, Scope, Send
 from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.gateway.adapters.guard import admit_suggestion, hold_run, make_origin, record_refusal
+from skillbus.gateway.adapters.guard import admit_suggestion, declare_act, hold_run, make_origin
+from skillbus.gateway.adapters.problem_response import BodyRefusedError
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute, StrictRequest
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.access.route_rule import RouteRule
@@ -55,16 +56,13 @@ class GuardedRoute(StrictJsonRoute):
             await super().handle(scope, receive, send)
             return
         caller = get_caller(scope)
-        try:
-            caller.check_role(self.rule.role)
-            if self.rule.needs_all_projects:
-                caller.check_all_projects()
-            if self.rule.is_suggestion:
-                admit_suggestion(scope)
-        except RequestError as error:
-            if self.rule.role in _AUDITED_ROLES:
-                await record_refusal(scope, self.operation_id or self.name, error)
-            raise
+        if self.rule.role in _AUDITED_ROLES:
+            declare_act(scope, self.operation_id or self.name)
+        caller.check_role(self.rule.role)
+        if self.rule.needs_all_projects:
+            caller.check_all_projects()
+        if self.rule.is_suggestion:
+            admit_suggestion(scope)
         with ExitStack() as stack:
             stack.callback(bus_headers.origin.reset, bus_headers.origin.set(make_origin(scope)))
             if self.rule.is_run:
@@ -108,8 +106,7 @@ class _BoundRequest(StrictRequest):
         try:
             return _bind_project(self.scope, [*_list_named(self.scope), *in_body])
         except RequestError as error:
-            # FastAPI passes on only these while it reads a body.
-            raise HTTPException(error.status, error.message) from error
+            raise BodyRefusedError(error) from error
 
 
 def _list_named(scope: Scope) -> list[str]:

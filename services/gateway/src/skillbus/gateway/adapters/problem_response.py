@@ -1,5 +1,6 @@
 """Error replies: problem documents, or OpenAI's form below `/v1`."""
 
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import Problem
@@ -40,12 +42,30 @@ def make_problem_response(problem: Problem) -> Response:
     return response
 
 
-def add_error_handlers(app: FastAPI, router: APIRouter) -> None:
-    """Make the app reply to errors with problem documents. `router` holds its routes."""
+class BodyRefusedError(HTTPException):
+    """Refusal of a body. An HTTPException, because FastAPI passes these on while it reads a body."""
+
+    def __init__(self, error: RequestError) -> None:
+        super().__init__(error.status, error.message)
+        self.error = error
+
+
+def add_error_handlers(
+    app: FastAPI, router: APIRouter, record_refusal: Callable[[Scope, RequestError], Awaitable[None]]
+) -> None:
+    """Make the app reply to errors with problem documents. `router` holds its routes.
+
+    `record_refusal` gets the ASGI scope of each refused request before its reply.
+    """
 
     @app.exception_handler(RequestError)
     async def reply_to_request_error(request: Request, error: RequestError) -> Response:
+        await record_refusal(request.scope, error)
         return make_problem_response(make_problem(error, request.url.path))
+
+    @app.exception_handler(BodyRefusedError)
+    async def reply_to_refused_body(request: Request, refused: BodyRefusedError) -> Response:
+        return await reply_to_request_error(request, refused.error)
 
     @app.exception_handler(HTTPException)
     async def reply_to_http_error(request: Request, error: HTTPException) -> Response:

@@ -13,6 +13,13 @@ CALLER: Final = "skillbus.caller"
 """Member of the ASGI scope that holds the caller of a request."""
 
 
+class AccessRefusedError(RequestError):
+    """The caller's key lacks the role or the project of a request."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.FORBIDDEN, message)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     """Session whose cookie came with a request."""
@@ -43,33 +50,30 @@ class Principal:
         return ALL_PROJECTS in self.projects
 
     def check_role(self, needed: Role) -> None:
-        """Raise RequestError (`forbidden`) unless the caller's role includes `needed`."""
+        """Raise AccessRefusedError unless the caller's role includes `needed`."""
         if not self.role.includes(needed):
-            raise RequestError(
-                ErrorCode.FORBIDDEN, f"This needs the role {needed}; the key has the role {self.role}: use another key."
+            raise AccessRefusedError(
+                f"This needs the role {needed}; the key has the role {self.role}: use another key."
             )
 
     def check_all_projects(self) -> None:
-        """Raise RequestError (`forbidden`) unless the caller may use every project."""
+        """Raise AccessRefusedError unless the caller may use every project."""
         if not self.has_all_projects:
-            raise RequestError(
-                ErrorCode.FORBIDDEN,
-                "This concerns all projects: use the owner's key, or a key made with the project `*`.",
+            raise AccessRefusedError(
+                "This concerns all projects: use the owner's key, or a key made with the project `*`."
             )
 
     def check_project(self, project: str) -> None:
-        """Raise RequestError (`forbidden`) unless the caller may use a project."""
+        """Raise AccessRefusedError unless the caller may use a project."""
         if not self.has_all_projects and project not in self.projects:
-            raise RequestError(
-                ErrorCode.FORBIDDEN, f"The key does not belong to this project. Its projects: {self._list_projects()}."
-            )
+            raise AccessRefusedError(f"The key does not belong to this project. Its projects: {self._list_projects()}.")
 
     def choose_project(self, named: Collection[str]) -> str:
         """Return the project of a request that names these projects in its path, query or body.
 
         Raises:
-            RequestError: `forbidden` for a project that the key does not belong to; `invalid_request` if the request
-                names two, or none and the key belongs to several.
+            AccessRefusedError: The key does not belong to the project.
+            RequestError: `invalid_request`: the request names two, or none and the key belongs to several.
         """
         wanted = set(named)
         for project in wanted:

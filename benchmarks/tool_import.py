@@ -86,14 +86,14 @@ async def embed_alone(bus: Bus, tools: Sequence[Record]) -> float:
     return time.perf_counter() - start
 
 
-async def import_all(bus: Bus, tools: Sequence[Record]) -> tuple[float, Counter[str]]:
+async def import_all(bus: Bus, tools: Sequence[Record], source: str | None = None) -> tuple[float, Counter[str]]:
     """As `skillbus tools import` does: some requests under way."""
     outcomes: Counter[str] = Counter()
     requests = iter([tools[at : at + AT_A_TIME] for at in range(0, len(tools), AT_A_TIME)])
 
     async def send() -> None:
         for request in requests:
-            reply = await bus.caller.call(PUT_TOOLS, PutTools(tools=tuple(request)))
+            reply = await bus.caller.call(PUT_TOOLS, PutTools(tools=tuple(request), source=source))
             assert reply.indexed
             outcomes.update(result.outcome for result in reply.results)
 

@@ -15,7 +15,7 @@ TINY: Final = {
     "context_packing": ["--rounds", "1"],
     "embedder_batching": ["--rounds", "1"],
     "embedder_on_the_bus": ["--rounds", "20"],
-    "http_search": ["--count", "40", "--rounds", "3"],
+    "http_search": ["--count", "40", "--rounds", "3", "--checks", "100"],
     "knowledge_import": ["--count", "40", "--created", "3"],
     "knowledge_search": ["--count", "40", "--rounds", "3"],
     "model_switch": ["--count", "40", "--searches", "10"],
@@ -25,6 +25,7 @@ TINY: Final = {
     "tool_search": ["--count", "60", "--rounds", "3"],
 }
 NOT_RUN_HERE: Final = {
+    "command_line": "starts a whole system; tests/e2e runs the command",
     "install_size": "fills eight environments; tests/integration/distribution installs from the wheels",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",
     "standalone_footprint": "starts a whole system; tests/integration/standalone does so too",

@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from skillbus.common.audit_log.last_work import finish_before_answer
 from skillbus.common.background import FailureLog
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
@@ -74,6 +75,7 @@ async def open_sandbox(
             input_bytes=bounds.default.input_bytes,
             now=_now,
             to_wire=to_wire,
+            finish=finish_before_answer,
         )
         sources = {ProgramLanguage.PYTHON: read_program("program_python.py")}
         program_source = ProgramSource(settings.data / "programs", sources)

@@ -15,6 +15,7 @@ from uuid import uuid4
 import structlog
 from nats.errors import Error as NatsError
 
+from skillbus.common.audit_log.last_work import wait_for_last_work
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import encode
 from skillbus.common.bus.connection import Bus
@@ -94,6 +95,8 @@ class ActRecorder:
     ) -> ReplyT:
         """Answer a request, and record the outcome before returning or raising what `handle` raised.
 
+        Work that `handle` gave to `finish_before_answer` has ended as well.
+
         `to_wire` translates the service's own errors into those of the contract.
 
         Raises:
@@ -101,6 +104,17 @@ class ActRecorder:
         """
         if not act.changes_something(request):
             return await handle(request)
+        async with wait_for_last_work():
+            return await self._carry_out(name, act, request, handle, to_wire)
+
+    async def _carry_out(
+        self,
+        name: str,
+        act: AuditedAct,
+        request: MessageT,
+        handle: Callable[[MessageT], Awaitable[ReplyT]],
+        to_wire: Callable[[Exception], RequestError | None],
+    ) -> ReplyT:
         try:
             reply = await handle(request)
         except Exception as error:

@@ -1,7 +1,7 @@
 """Recorded runs: with an id, a history record, live output and cancellation; and the ports that they need."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -91,6 +91,8 @@ class RunRecorder:
     now: Callable[[], datetime]
     to_wire: Callable[[Exception], RequestError | None]
     """Conversion to the error that the caller of a run gets."""
+    finish: Callable[[Coroutine[object, object, None]], Awaitable[None]]
+    """Does the last work of a run, before the caller gets an answer."""
 
     async def run(self, request: RunSkill, at_most_s: float, tools: ToolAccess | None = None) -> RecordedRun:
         """Run an action to its end or to a limit; the caller waits `at_most_s` seconds. The run may call `tools`.
@@ -120,7 +122,7 @@ class RunRecorder:
                 raise
             ended = build_ended_record(record, outcome)
             await line.announce_end(ended.state)
-            await self._remember(ended)
+            await self.finish(self._end_run(ended, stack.pop_all()))
             return RecordedRun(ended, outcome)
 
     async def cancel(self, wanted: RunSelector) -> RunCancelled:
@@ -143,6 +145,11 @@ class RunRecorder:
             ends_by=now + timedelta(seconds=at_most_s),
             limits=describe_limits(order.limits),
         )
+
+    async def _end_run(self, record: RunRecord, ends: AsyncExitStack) -> None:
+        """Record the end of a run while the last of its processes ends."""
+        async with ends:
+            await self._remember(record)
 
     async def _remember(self, record: RunRecord) -> None:
         try:

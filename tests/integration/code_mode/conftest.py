@@ -42,8 +42,10 @@ class CodeMode:
     skills: Catalogue
     searches: list[SearchTools] = field(default_factory=list)
 
-    async def call(self, code: str, *, timeout_s: float | None = None, **given: object) -> ToolCalled:
-        arguments = {"code": code, **({} if timeout_s is None else {"timeout_s": timeout_s})}
+    async def call(
+        self, code: str, *, timeout_s: float | None = None, language: str = "python", **given: object
+    ) -> ToolCalled:
+        arguments = {"code": code, "language": language, **({} if timeout_s is None else {"timeout_s": timeout_s})}
         request = CallTool.model_validate({"id": "builtin:run_code", "arguments": arguments, **given})
         return await self.bus.caller.call(CALL_TOOL, request)
 

@@ -77,7 +77,10 @@ async def open_sandbox(
             to_wire=to_wire,
             finish=finish_before_answer,
         )
-        sources = {ProgramLanguage.PYTHON: read_program("program_python.py")}
+        sources = {
+            ProgramLanguage.PYTHON: read_program("program_python.py"),
+            ProgramLanguage.NODE: read_program("program_node.cjs"),
+        }
         program_source = ProgramSource(settings.data / "programs", sources)
         await asyncio.to_thread(program_source.write_files)
         program_runner = SkillRunner(

@@ -28,6 +28,7 @@ class ProgramLanguage(StrEnum):
     """Language of a program."""
 
     PYTHON = "python"
+    NODE = "node"
 
 
 class RunProgram(ProjectMessage):

@@ -26,12 +26,13 @@ class RunCodeArguments(BuiltinArguments):
         Field(
             min_length=1,
             max_length=CODE_CHARACTERS,
-            description="The program. It can use `await call_tool(id, **arguments)`, which returns a dict with "
-            "`content`, `structured` and `is_error`, `await search_tools(query)` and `await tool_schema(id)`. What it "
-            "prints and the value of its last expression are the answer. It has no network and no files.",
+            description="The program. It can use `await call_tool(id, **arguments)` (Node: `call_tool(id, {...})`), "
+            "which returns `content`, `structured` and `is_error`, `await search_tools(query)` and "
+            "`await tool_schema(id)`. What it prints and the value of its last expression are the answer. It has no "
+            "network and no files.",
         ),
     ]
-    language: Annotated[Literal["python"], Field(description="Language of the program.")] = "python"
+    language: Annotated[Literal["python", "node"], Field(description="Language of the program.")] = "python"
     timeout_s: Annotated[
         float | None,
         Field(gt=0, le=3600, description="Longest time of the program in seconds; the sandbox's if absent."),

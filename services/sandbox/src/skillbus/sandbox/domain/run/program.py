@@ -34,7 +34,10 @@ class _Language:
     """Name of the model's program among the files of the run."""
 
 
-_LANGUAGES: Final = {ProgramLanguage.PYTHON: _Language(Runtime.PYTHON, "skillbus_program.py", "program.py")}
+_LANGUAGES: Final = {
+    ProgramLanguage.PYTHON: _Language(Runtime.PYTHON, "skillbus_program.py", "program.py"),
+    ProgramLanguage.NODE: _Language(Runtime.NODE, "skillbus_program.cjs", "program.js"),
+}
 
 
 def make_run(request: RunProgram) -> RunSkill:

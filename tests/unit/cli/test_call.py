@@ -106,6 +106,15 @@ def test_a_followed_skill_prints_its_output_as_it_comes_and_not_again(skillbus: 
     assert tools.queries[-1]["stream"] == "true"
 
 
+def test_a_followed_program_prints_its_output_and_then_its_value(skillbus: CommandLine, tools: FakeTools) -> None:
+    printed = {"number": 1, "stream": "stdout", "text": "half\n"}
+    reply = called("half") | {"id": "builtin:run_code", "structured": {"total": 3}}
+    events = f"event: output\ndata: {json.dumps(printed)}\n\nevent: reply\ndata: {json.dumps(reply)}\n\n"
+    tools.answers["call"] = httpx.Response(200, text=events)
+    result = skillbus("call", "builtin:run_code", "--args", '{"code": "1"}', "--stream", externals=tools.externals())
+    assert (result.exit_code, result.stdout) == (0, 'half\n{"total": 3}\n'), result.output
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -92,15 +92,16 @@ async def test_files_of_a_call_belong_to_its_project() -> None:
         assert [(await client.get(path)).status_code for path in paths] == [404, 403, 404]
 
 
-async def test_a_followed_call_of_a_skill_gives_its_output_and_then_its_result() -> None:
+@pytest.mark.parametrize("tool_id", ["skill:plot", "builtin:run_code"])
+async def test_a_followed_call_of_what_prints_gives_its_output_and_then_its_result(tool_id: str) -> None:
     world = World()
     content = [{"type": "resource_link", "uri": LINKS[0], "name": "a"}]
     world.caller.on(CALL_TOOL, lambda _: called(content=content))
     tell(world, (OutputStream.STDOUT, b"do"), (OutputStream.STDOUT, b"ne"))
     async with world.client() as client:
-        followed = await client.post("/api/tools/skill:plot/call?stream=true", json={"run_id": RUN})
+        followed = await client.post(f"/api/tools/{tool_id}/call?stream=true", json={"run_id": RUN})
         assert request_of(world).stream
-        plain = await client.post("/api/tools/skill:plot/call", json={"run_id": RUN})
+        plain = await client.post(f"/api/tools/{tool_id}/call", json={"run_id": RUN})
     events = events_of(followed)
     assert [name for name, _ in events] == ["begun", "output", "output", "reply"]
     assert events[-1][1] == plain.json()

@@ -22,6 +22,7 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.cli.tools.commands import get_tool
 from skillbus.client.call import join_path
 from skillbus.contracts.agent.tool_calls import ToolCalled
+from skillbus.contracts.sandbox.program_runs import RUN_CODE
 
 Id = Annotated[
     str,
@@ -37,7 +38,7 @@ Files = Annotated[
     typer.Option("--file", metavar="PATH", exists=True, dir_okay=False, help="Input file of a skill. Repeatable."),
 ]
 Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for the files and images of the result.")]
-Stream = Annotated[bool, typer.Option("--stream", help="Print the output of a skill as it arrives.")]
+Stream = Annotated[bool, typer.Option("--stream", help="Print the output of a skill or a program as it arrives.")]
 Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that it may take.")]
 
 _SKILL_PREFIX: Final = "skill:"
@@ -83,11 +84,12 @@ async def call_tool(  # noqa: PLR0913, PLR0917 (one parameter for each option)
             ToolCalled, "POST", path, params=session.connection.scope, json=body, wait_s=max(MCP_S, (timeout or 0) + 30)
         )
     )
-    if tool.startswith(_SKILL_PREFIX):
+    is_run = tool.startswith(_SKILL_PREFIX) or tool == RUN_CODE
+    if is_run:
         called = await wait_until_end(session, asyncio.create_task(calling), run_id)
     else:
         called = await calling
-    await _show_result(session, called, out, streamed=stream and tool.startswith(_SKILL_PREFIX))
+    await _show_result(session, called, out, streamed=stream and is_run)
 
 
 async def _show_result(session: Session, called: ToolCalled, out: Path, *, streamed: bool) -> None:
@@ -98,6 +100,8 @@ async def _show_result(session: Session, called: ToolCalled, out: Path, *, strea
     if session.output.as_json:
         errors = [error.document() for error in saved.errors]
         session.output.show_result(called.model_dump(mode="json") | {"saved": saved.paths, "errors": errors}, str)
+    elif streamed and called.id == RUN_CODE and called.structured is not None:
+        session.output.write_text(f"{json.dumps(called.structured, ensure_ascii=False)}\n")
     elif not streamed and not called.is_error:
         session.output.write_text(_end_line(clean_text(called.text) if session.output.out.is_terminal else called.text))
     if not session.output.as_json:

@@ -13,6 +13,8 @@ from skillbus.contracts.message import WITHOUT_NUL, Message, ProjectMessage
 from skillbus.contracts.sandbox import SERVICE
 from skillbus.contracts.sandbox.skill_runs import RunId, SkillRan
 
+RUN_CODE: Final = "builtin:run_code"
+"""Id of the builtin tool that runs programs."""
 PROGRAM_NAME: Final = "run-code"
 """Name of all programs in the history of runs, where skills have theirs."""
 CODE_CHARACTERS: Final = 200_000

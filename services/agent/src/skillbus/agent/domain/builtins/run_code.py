@@ -14,10 +14,7 @@ from skillbus.agent.domain.builtins.tool import (
     make_calling_tool,
 )
 from skillbus.agent.domain.tool_answer import ToolAnswer
-from skillbus.contracts.sandbox.program_runs import CODE_CHARACTERS
-
-_NAME: Final = "run_code"
-RUN_CODE_ID: Final = ID_PREFIX + _NAME
+from skillbus.contracts.sandbox.program_runs import CODE_CHARACTERS, RUN_CODE
 
 
 class RunCodeArguments(BuiltinArguments):
@@ -40,7 +37,7 @@ class RunCodeArguments(BuiltinArguments):
 
 
 ABOUT: Final = BuiltinProfile(
-    name=_NAME,
+    name=RUN_CODE.removeprefix(ID_PREFIX),
     english="Run a program that calls several tools and works with their results, so that only its answer is returned.",
     chinese="运行代码：执行一段可调用多个工具并处理其结果的程序，只返回最终答案。",
     tags=("code", "program", "代码", "编程"),

@@ -10,7 +10,6 @@ from uuid import uuid4
 import structlog
 from pydantic import ValidationError
 
-from skillbus.agent.domain.builtins.run_code import RUN_CODE_ID
 from skillbus.agent.domain.builtins.tool import OuterCall
 from skillbus.agent.domain.errors import AgentError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.ports import AgentCatalogue
@@ -21,6 +20,7 @@ from skillbus.contracts.indexer.tools import ToolState
 from skillbus.contracts.sandbox.program_runs import (
     CALLS_AT_ONCE,
     FRAME_BYTES,
+    RUN_CODE,
     ProgramCalled,
     ProgramError,
     ProgramReply,
@@ -176,7 +176,7 @@ class ProgramSession:
 
         Raises ToolNotCallableError.
         """
-        if call.id == RUN_CODE_ID:
+        if call.id == RUN_CODE:
             raise ToolNotCallableError("a program cannot start another program: call the tools from this one")
 
     async def _describe_tool(self, tool_id: str) -> bytes:

@@ -1,6 +1,6 @@
 """Calls of tools over HTTP: files in base64 instead of contents in the object store, and links instead of objects.
 
-The output of a skill is passed on while it runs. A call that nobody waits for is cancelled.
+The output of a skill or a program is passed on while it runs. A call that nobody waits for is cancelled.
 """
 
 import re
@@ -16,6 +16,7 @@ from pydantic import Field, JsonValue
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CANCEL_CALL, CallSelector, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
+from skillbus.contracts.sandbox.program_runs import RUN_CODE
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.contracts.sandbox.skill_runs import RunId
 from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, OpenRunFeed
@@ -62,14 +63,14 @@ class RemoteToolCaller:
             return await self._follower.await_reply(work)
 
     async def follow_tool(self, tool_id: str, project: str, body: CallBody) -> AsyncGenerator[RunEvent | ToolCalled]:
-        """Call a tool, and yield the output of a skill as it comes, then the result.
+        """Call a tool, and yield the output of a skill or a program as it comes, then the result.
 
         Closing the generator early cancels the call.
 
         Raises:
             RequestError: As in `call_tool`; before the first event if the tool was not called.
         """
-        if not tool_id.startswith(SKILL_PREFIX):
+        if not tool_id.startswith(SKILL_PREFIX) and tool_id != RUN_CODE:
             yield await self.call_tool(tool_id, project, body)
             return
         async with self._open_work(tool_id, project, body, stream=True) as work:

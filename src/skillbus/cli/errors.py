@@ -36,6 +36,15 @@ EXIT_UNREACHABLE: Final = 3
 
 _DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action", "conflict"})
 """Codes of problems with a detail that repeats the title with names filled in, or says it better."""
+_COMMANDS: Final = {
+    "get_knowledge_history": "skillbus knowledge history",
+    "list_knowledge": "skillbus knowledge list",
+    "list_models": "skillbus models list",
+    "list_providers": "skillbus providers list",
+    "review_knowledge": "skillbus knowledge review",
+    "update_model": "skillbus models update",
+}
+"""Commands for operations that messages of services name."""
 _USUAL_MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "retryable", "instance"})
 
 
@@ -68,7 +77,7 @@ class ProblemError(CliError):
     """A problem document of the server (RFC 9457), kept whole."""
 
     def __init__(self, problem: Mapping[str, object], status: int, advice: str) -> None:
-        super().__init__(str(problem.get("detail") or ""), advice)
+        super().__init__(_name_commands(str(problem.get("detail") or "")), advice)
         self.problem = dict(problem)
         self.status = status
         self.problem_code = str(problem.get("code") or "")
@@ -101,6 +110,11 @@ class ProblemError(CliError):
 
     def _detail_is_title(self) -> bool:
         return bool(self.detail) and self.problem_code in _DETAIL_IS_TITLE
+
+
+def _name_commands(text: str) -> str:
+    """Replace names of operations by the commands of this command line that do the same."""
+    return re.sub(r"`(\w+)`", lambda found: f"`{_COMMANDS.get(found[1], found[1])}`", text)
 
 
 def _split_members(members: Mapping[str, object]) -> tuple[dict[str, str], list[tuple[str, str]]]:

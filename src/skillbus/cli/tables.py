@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -23,8 +24,28 @@ _DESCRIPTION_CELLS: Final = 160
 """Longer descriptions are cut: three or four lines of a table on an 80-column terminal. `--json` has all of it."""
 _PIPED_CELLS: Final = 80
 """The same in a pipe, where each row is one line."""
+_COPIED: Final = frozenset({"id", "name", "model", "fingerprint", "act"})
+"""Columns with words that people copy."""
+_SHARE_CELLS: Final = 12
+"""Least width of a column that is wrapped beside them."""
+_GAP_CELLS: Final = 3
 _PROBLEMS: Final = 50
 """Problems of an import that are shown. `--json` has all of them."""
+
+
+class _FittingTable(Table):
+    """Table that wraps ids and names only if the other columns would have no room."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        copied = [column for column in self.columns if column.header in _COPIED]
+        needed = 0
+        for column in self.columns:
+            cells = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+            needed += cells if column in copied or column.no_wrap else min(cells, _SHARE_CELLS)
+        if needed + _GAP_CELLS * (len(self.columns) - 1) <= options.max_width:
+            for column in copied:
+                column.no_wrap = True
+        yield from super().__rich_console__(console, options)
 
 
 def build_table(
@@ -35,9 +56,10 @@ def build_table(
 ) -> Table:
     """Build a table. `numbers` are right-aligned; they and the columns in `whole` are never wrapped.
 
-    A cell of type str is cleaned and put on one line.
+    Ids and names are not wrapped either where the terminal has room for them. A cell of type str is cleaned and put on
+    one line.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = _FittingTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         is_whole = heading in {*numbers, *whole}
         table.add_column(heading, justify="right" if heading in numbers else "left", overflow="fold", no_wrap=is_whole)

@@ -3,6 +3,7 @@
 import json
 
 import httpx
+import pytest
 
 from skillbus.cli.server.launcher import Externals
 
@@ -89,3 +90,10 @@ def test_audit_alone_and_with_options_compares_as_before(skillbus: CommandLine) 
         assert result.exit_code == 0, result.output
         assert json.loads(server.requests[-1].content)["fix"] is fix
     assert skillbus("audit", "lgo", externals=server.externals).exit_code == 2
+
+
+def test_on_80_columns_each_act_is_whole(skillbus: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = skillbus("audit", "log", externals=AuditServer(fact(9, act="remove_mcp_server")).externals).stdout
+    [line] = [line for line in shown.splitlines() if "7k2m9qx4vt" in line]
+    assert line.split() == ["11-23", "10:30:00", "7k2m9qx4vt", "remove_mcp_server", "calculate", "done"]

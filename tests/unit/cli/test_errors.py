@@ -134,6 +134,14 @@ def test_a_connection_that_is_lost_is_exit_1(skillbus: CommandLine, error: httpx
     assert json.loads(result.stdout)["error"]["code"] == "no_answer"
 
 
+def test_operations_that_a_message_names_are_commands_for_people_and_whole_for_programs(skillbus: CommandLine) -> None:
+    refusal = problem(ErrorCode.NOT_FOUND, "no model 'x' is registered; `list_models` names them, not `base_url`")
+    externals = answering(lambda _: refusal)
+    shown = skillbus("models", "default", "x", externals=externals).stderr
+    assert "`skillbus models list` names them, not `base_url`" in shown
+    assert "`list_models`" in skillbus("models", "default", "x", "--json", externals=externals).stdout
+
+
 def test_escape_sequences_of_a_problem_do_not_reach_the_terminal(skillbus: CommandLine) -> None:
     evil = problem(ErrorCode.INTERNAL, "x\x1b]0;title\x07y", {"note": "\x1b[2J"})
 

@@ -54,6 +54,23 @@ def test_runs_in_a_state_are_asked_for(skillbus: CommandLine, server: FakeServer
     assert [run["run_id"] for run in document["runs"]] == ["f" * 32]
 
 
+def test_the_beginning_of_an_id_is_enough(skillbus: CommandLine, server: FakeServer) -> None:
+    server.history = [run_record(RUN), run_record("f" * 32)]
+    assert json.loads(skillbus("runs", "show", "0123", "--json").stdout)["run_id"] == RUN
+    assert skillbus("runs", "cancel", "f").exit_code == 0
+    assert server.requests[-1].url.path.endswith("f" * 32)
+
+
+@pytest.mark.parametrize("beginning", ["", "e"])
+def test_a_beginning_of_several_runs_or_of_none_is_refused(
+    skillbus: CommandLine, server: FakeServer, beginning: str
+) -> None:
+    server.history = [run_record(RUN), run_record("f" * 32)]
+    result = skillbus("runs", "show", beginning)
+    assert result.exit_code == 2
+    assert "skillbus runs list" in result.stderr
+
+
 def test_a_run_is_shown_with_its_limits(skillbus: CommandLine, server: FakeServer) -> None:
     server.history = [run_record(RUN, state="failed", exit_code=3, artifacts=[{"name": "a.txt", "size_bytes": 3}])]
 

@@ -136,6 +136,13 @@ def on_a_terminal(hits: list[Json], width: int) -> str:
     return stream.getvalue()
 
 
+def test_an_id_is_on_one_line_where_the_others_can_be_wrapped() -> None:
+    name = "a-skill-with-a-long-name-" + "x" * 12
+    lines = on_a_terminal([hit(name, description="生成提交信息 " * 20)], 80).splitlines()
+    assert sum(f"skill:{name} " in line for line in lines) == 1
+    assert max(map(cell_len, lines)) <= 80
+
+
 def test_wide_characters_are_aligned_and_no_line_is_wider_than_the_terminal() -> None:
     hits = [hit("git-commit", description="提" * 60), hit("字数", description="counts 字数")]
 

@@ -49,7 +49,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.NOT_CALLABLE: "Call it where its provider says. skillbus only finds it.",
     ErrorCode.PAYLOAD_TOO_LARGE: "Make it smaller, or raise the limit in the server's settings.",
     ErrorCode.SKILL_REJECTED: "Correct the package and install it again.",
-    ErrorCode.INVALID_ARGUMENTS: "Correct --args. `skillbus tools show ID` shows the schema.",
+    ErrorCode.INVALID_ARGUMENTS: "Correct the arguments. `skillbus tools show ID` shows their schema.",
     ErrorCode.DEPENDENCIES_UNAVAILABLE: "Correct the skill's requirements, or check that uv, npm and their index work.",
     ErrorCode.RUNTIME_MISSING: "Install that language on the machine of the sandbox.",
     ErrorCode.STORAGE_FULL: "Free space on the disk of the server; it accepts data again without a restart.",

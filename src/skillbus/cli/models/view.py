@@ -34,20 +34,25 @@ def render_models(found: Sequence[ModelRecord]) -> RenderableType:
     """Render models."""
     if not found:
         return Text("No model is registered. `skillbus models add PROVIDER NAME` adds one.")
-    headings = ("name", "provider", "default", "dimensions", "fingerprint", "priority", "enabled")
+    headings = ("name", "provider", "state", "dimensions", "fingerprint", "priority")
     rows = [
         (
             it.name,
             it.provider,
-            format_yes(it.is_default),
+            _name_state(it),
             str(it.dimensions or "-"),
             it.fingerprint or "-",
             str(it.priority),
-            format_yes(it.enabled),
         )
         for it in found
     ]
     return build_table(headings, rows, numbers=("dimensions", "priority"))
+
+
+def _name_state(model: ModelRecord) -> str:
+    if not model.enabled:
+        return "disabled"
+    return "default" if model.is_default else "enabled"
 
 
 def render_indexes(states: Sequence[IndexState]) -> RenderableType:

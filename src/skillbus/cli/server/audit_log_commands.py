@@ -36,25 +36,38 @@ async def list_audit_log(
         cursor="before",
     )
     listed = page.model_copy(update={"facts": tuple(found)})
-    session.output.show_result(listed, lambda: _render_facts(listed.facts, has_more=page.next is not None))
+    is_wide = session.output.out.width >= _WIDE_CELLS
+    session.output.show_result(
+        listed, lambda: _render_facts(listed.facts, has_more=page.next is not None, is_wide=is_wide)
+    )
 
 
 _SHOWN: Final = 2
 """Ids in a row of the table."""
+_WIDE_CELLS: Final = 120
+"""Width of a terminal from which the table has all columns."""
 
 
-def _render_facts(facts: Sequence[AuditEntry], *, has_more: bool) -> RenderableType:
+def _render_facts(facts: Sequence[AuditEntry], *, has_more: bool, is_wide: bool) -> RenderableType:
+    """Render acts. A narrow table leaves out from where an act came, its project and its choices; --json has all."""
     if not facts:
         return Text("No acts are recorded.")
+    if not is_wide:
+        narrow = [
+            (f"{it.at:%m-%d %H:%M:%S}", it.actor or "", it.act, _name_subjects(it, 1), _name_outcome(it))
+            for it in facts
+        ]
+        table = build_table(("time", "by", "act", "on", "outcome"), narrow, whole=("time",))
+        return Group(table, Text("--limit shows more", "dim")) if has_more else table
     rows = [
         (
             f"{fact.at:%Y-%m-%d %H:%M:%S}",
             fact.actor or "",
             fact.address or fact.account or fact.door.value,
             fact.act,
-            _name_subjects(fact),
+            " ".join(filter(None, (_name_subjects(fact, _SHOWN), _list_details(fact)))),
             fact.project or "",
-            fact.outcome.value if fact.code is None else f"{fact.outcome.value}: {fact.code.value}",
+            _name_outcome(fact),
         )
         for fact in facts
     ]
@@ -62,12 +75,20 @@ def _render_facts(facts: Sequence[AuditEntry], *, has_more: bool) -> RenderableT
     return Group(table, Text("--limit shows more", "dim")) if has_more else table
 
 
-def _name_subjects(fact: AuditEntry) -> str:
-    """Return what was changed, followed by its choices. `--json` has more of the ids."""
-    shown = fact.subjects[:_SHOWN]
+def _name_subjects(fact: AuditEntry, limit: int) -> str:
+    """Return what was changed. `--json` has more of the ids."""
+    shown = fact.subjects[:limit]
     more = f" and {fact.count - len(shown)} more" if fact.count > len(shown) else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _list_details(fact: AuditEntry) -> str:
     details = ", ".join(f"{name}={_format_value(value)}" for name, value in fact.details.items())
-    return " ".join(part for part in (f"{', '.join(shown)}{more}", f"({details})" if details else "") if part)
+    return f"({details})" if details else ""
+
+
+def _name_outcome(fact: AuditEntry) -> str:
+    return fact.outcome.value if fact.code is None else f"{fact.outcome.value}: {fact.code.value}"
 
 
 def _format_value(value: bool | str | tuple[str, ...]) -> str:

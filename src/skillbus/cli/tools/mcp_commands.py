@@ -195,7 +195,7 @@ def _print_server(session: Session, server: McpServer) -> None:
 def render_servers(servers: Sequence[McpServer]) -> RenderableType:
     """Render servers with their origin and state."""
     if not servers:
-        return Text("No MCP server is followed. `skillbus mcp add NAME --url URL` adds one.")
+        return Text("There is no MCP server. `skillbus mcp add NAME --url URL`, or NAME -- COMMAND, adds one.")
     rows = []
     for it in servers:
         messages = filter(None, (it.problem, *(finding.message for finding in it.findings)))

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -232,6 +232,31 @@ async def test_progress_of_a_run_is_reported_and_a_cancelled_call_ends_it(system
             return text
 
         assert await eventually(state, lambda state: state != "running") == "cancelled"
+
+
+@pytest.mark.usefixtures("painter")
+async def test_a_call_ends_when_its_client_closes_the_connection(system: System) -> None:
+    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    call = {"name": "run_skill", "arguments": {"name": "painter", "arguments": {"linger": True}}}
+    headers = {"Accept": "application/json, text/event-stream"}
+
+    async def find_runs(state: str) -> set[str]:
+        runs = (await system.http.get(f"/api/runs?state={state}")).json()["runs"]
+        return {run["run_id"] for run in runs}
+
+    async def send(method: str, params: object) -> AsyncExitStack:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        stack = AsyncExitStack()
+        opened = await stack.enter_async_context(system.http.stream("POST", "/mcp", json=message, headers=headers))
+        headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+        return stack
+
+    async with await send("initialize", greeting):
+        pass
+    async with await send("tools/call", call):
+        running = await eventually(lambda: find_runs("running"), bool)
+    assert await eventually(lambda: find_runs("cancelled"), lambda ended: running <= ended)
+    assert (await system.http.delete("/mcp", headers=headers)).status_code == 200
 
 
 @pytest.mark.usefixtures("painter")

@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import os
+import signal
+import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 
 import httpx
 import pytest
 
 from skillbus.cli.tools.mcp_bridge import McpBridge
+from skillbus.cli.tools.mcp_serve import _read_lines
 
 ASKED = [
     b'{"jsonrpc": "2.0", "id": "a", "method": "tools/list"}\n',
@@ -102,3 +107,17 @@ async def test_a_lost_session_is_opened_again_by_the_next_request_when_the_serve
     assert [reply["id"] for reply in replies if "result" in reply] == [1, 4]
     refused = [reply["error"] for reply in replies if "error" in reply]
     assert refused == [{"code": -32603, "message": "skillbus answers HTTP 429: 32 sessions are open"}] * 2
+
+
+async def test_sigterm_ends_the_lines_of_a_client_so_that_its_session_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with os.fdopen(writing, "wb", buffering=0) as client:
+            lines = _read_lines()
+            client.write(b"{}\n")
+            assert await anext(lines) == b"{}\n"
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert await anext(lines, None) is None
+        for reader in (thread for thread in threading.enumerate() if thread.name == "stdin"):
+            await asyncio.to_thread(reader.join, 5)  # before the file that it reads is closed

@@ -1,6 +1,7 @@
 """`skillbus mcp serve`."""
 
 import asyncio
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -81,9 +82,13 @@ def _is_running(data: Path) -> bool:
 
 
 async def _read_lines() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input. The thread that waits for the next one does not keep the process alive."""
+    """Yield the lines of standard input until it ends, or SIGTERM comes.
+
+    The thread that waits for the next one does not keep the process alive.
+    """
     lines: asyncio.Queue[bytes] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, lines.put_nowait, b"")
 
     def read() -> None:
         with suppress(RuntimeError):  # the loop is closed
@@ -91,7 +96,7 @@ async def _read_lines() -> AsyncIterator[bytes]:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
             loop.call_soon_threadsafe(lines.put_nowait, b"")
 
-    threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=read, name="stdin", daemon=True).start()
     while line := await lines.get():
         yield line
 

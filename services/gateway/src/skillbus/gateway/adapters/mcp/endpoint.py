@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
+from skillbus.gateway.adapters.mcp.inner_request import CLIENT_LEFT
 from skillbus.gateway.adapters.mcp.session_places import SessionPlaces
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 
@@ -57,8 +58,12 @@ class McpEndpoint:
         from mcp.server.auth.provider import AccessToken  # noqa: PLC0415
 
         user = AuthenticatedUser(AccessToken(token=caller.name, client_id=caller.name, scopes=[]))
-        with nullcontext() if _SESSION in headers else self._places.hold_place(caller):
-            await manager.handle_request({**scope, "user": user}, bounded, send)
+        client_left = asyncio.Event()
+        try:
+            with nullcontext() if _SESSION in headers else self._places.hold_place(caller):
+                await manager.handle_request({**scope, "user": user, CLIENT_LEFT: client_left}, bounded, send)
+        finally:
+            client_left.set()
 
     def _limit_body(self, caller: Principal, headers: Headers, receive: Receive) -> Receive:
         """Return a `receive` that raises RequestError (`payload_too_large`) when the body exceeds the caller's limit.

@@ -20,6 +20,8 @@ from skillbus.gateway.adapters.boundary import TRACE
 
 _OWN: Final = "skillbus."
 """Prefix of the members that the guard put into the ASGI scope."""
+CLIENT_LEFT: Final = "skillbus.client_left"
+"""Member of the ASGI scope of an MCP request: an event that is set when its reply has ended, complete or not."""
 _PROJECT: Final = "project"
 _ending = set[asyncio.Task[None]]()
 """Requests that nobody waits for, until they have cancelled their work."""
@@ -31,6 +33,10 @@ class InnerRequestError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
         self.problem = problem
+
+
+class ClientLeftError(Exception):
+    """The MCP client closed its connection before the reply. Without a stream to resume, it never gets the reply."""
 
 
 class ReplyTooLargeError(Exception):
@@ -87,9 +93,11 @@ async def send_inner_request(
 ) -> InnerReply:
     """Send a request to a route of the app that serves the `outer` request, and return its successful reply.
 
-    Chunks of the body go to `on_chunk`, if given. If the caller is cancelled, the route learns that its client left.
+    Chunks of the body go to `on_chunk`, if given. If the caller is cancelled or the MCP client closes its connection,
+    the route learns that its client left.
 
     Raises:
+        ClientLeftError: The MCP client closed its connection.
         InnerRequestError: The route refused the request.
         ReplyTooLargeError: The reply has more than `max_bytes`. It is not read to its end.
     """
@@ -117,14 +125,21 @@ async def send_inner_request(
         bus_headers.traceparent.set(outer[TRACE])  # the task of a session has the trace of its first request
         await app(scope, receive, send)
 
-    answering = asyncio.create_task(answer())
+    answering, leaving = asyncio.create_task(answer()), asyncio.create_task(outer[CLIENT_LEFT].wait())
     try:
-        await asyncio.shield(answering)
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            left.set()
+            await asyncio.shield(answering)
+            raise ClientLeftError
+        answering.result()
     except asyncio.CancelledError:
         left.set()
         _ending.add(answering)
         answering.add_done_callback(_ending.discard)
         raise
+    finally:
+        leaving.cancel()
     if reply.is_too_large:
         query_string = scope["query_string"].decode()
         raise ReplyTooLargeError(f"{quote(path)}?{query_string}" if query_string else quote(path))

@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from nats.js.api import ConsumerConfig, DeliverPolicy
 from pydantic import JsonValue
 from tests.mcp_file import add_script, remove_server
@@ -15,19 +16,25 @@ from tests.mcp_file import add_script, remove_server
 from skillbus.common.archive import pack_directory
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
+from skillbus.contracts.agent.chat import Chat
 from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
     RegisterMcpServer,
 )
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool
+from skillbus.contracts.agent.turns import CHAT, FOLLOW_TURN, TURN_ADVANCED, TURN_ENDED, TurnEvent, TurnEventKind
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS, SERVICES
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
+    CREATE_PROVIDER,
     DELETE_MODEL,
     LIST_MODELS,
     UPDATE_MODEL,
     CreateModel,
+    CreateProvider,
+    ModelKind,
     ModelSelector,
+    ProviderKind,
     UpdateModel,
 )
 from skillbus.contracts.endpoint import Endpoint
@@ -61,6 +68,8 @@ from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED, ProgramCalle
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, RUN_PRINTED, RunEvent, RunEventKind, RunState
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill
 
+from ..scripted_answers import Answer, Call
+from ..scripted_upstream import serve_upstream
 from .conftest import EXAMPLES, System
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -71,6 +80,18 @@ _QUIET_S = 0.5
 _WAIT_S = 5.0
 MCP_SERVER = Path(__file__).with_name("weather_server.py")
 _FIRST, _OTHER = "use-multilingual-v3", "all-MiniLM-L6-v2"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def chat_model(system: System) -> AsyncGenerator[None]:
+    """A chat model that calls a tool once, and then answers."""
+    call = Call("builtin__calculate", {"expression": "17 * 23"})
+    async with serve_upstream(lambda chat: Answer("391") if chat.results else Answer((), [call])) as upstream:
+        caller = system.standalone.bus.caller
+        provider = CreateProvider(name="scripted", kind=ProviderKind.OPENAI, base_url=f"{upstream.url}/v1")
+        await caller.call(CREATE_PROVIDER, provider)
+        await caller.call(CREATE_MODEL, CreateModel(provider="scripted", name="small", kind=ModelKind.CHAT))
+        yield
 
 
 async def served(bus: Bus) -> AsyncIterator[tuple[str, str]]:
@@ -128,8 +149,10 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
     assert isinstance(written, KnowledgeWritten)
     assert written.indexed
     await ask(bus, SEARCH_KNOWLEDGE)
+    await ask(bus, CHAT)
 
-    await eventually(lambda: facts(bus), lambda told: any(KNOWLEDGE_USED.pattern == pattern for pattern, _ in told))
+    in_background = {KNOWLEDGE_USED.pattern, TURN_ENDED.pattern}
+    await eventually(lambda: facts(bus), lambda told: in_background <= {pattern for pattern, _ in told})
     assert {pattern for pattern, _ in await facts(bus)} == {event.pattern for event in EVENTS}
 
 
@@ -148,13 +171,24 @@ async def test_every_feed_is_told_as_its_contract_says(system: System) -> None:
     await bus.caller.call(CALL_TOOL, CallTool(id="builtin:run_code", run_id="e" * 32, stream=True, arguments=PROGRAM))
     while (message := await told.next_msg(timeout=_WAIT_S)).subject != PROGRAM_CALLED.subject("e" * 32):
         assert message.subject == RUN_PRINTED.subject("e" * 32)
+    called = ProgramCalled.model_validate_json(message.data)
+    turn = list[TurnEvent]()
+    await bus.caller.call(CHAT, Chat.model_validate({**CHAT.example, "turn_id": run_id, "stream": True}))
+    while not turn or turn[-1].kind is not TurnEventKind.ENDED:
+        message = await told.next_msg(timeout=_WAIT_S)
+        if message.subject == RUN_PRINTED.subject("e" * 32):  # the end of the program
+            continue
+        assert message.subject == TURN_ADVANCED.subject(run_id)
+        turn.append(TurnEvent.model_validate_json(message.data))
     await told.unsubscribe()
 
-    assert ProgramCalled.model_validate_json(message.data).id == "builtin:platform"
+    assert called.id == "builtin:platform"
+    assert [event.number for event in turn] == sorted({event.number for event in turn})
+    assert {TurnEventKind.CALLED, TurnEventKind.STEP} <= {event.kind for event in turn}
     assert [event.number for event in events] == list(range(len(events)))
     assert json.loads(b"".join(event.data for event in events))["value"] == 9
     assert events[-1].state is RunState.OK
-    assert set(FEEDS) == {RUN_PRINTED, PROGRAM_CALLED}
+    assert set(FEEDS) == {RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED}
 
 
 async def remember_a_run(bus: Bus, run_id: str) -> None:
@@ -162,6 +196,12 @@ async def remember_a_run(bus: Bus, run_id: str) -> None:
     with suppress(RequestError):
         request = RunSkill.model_validate({**RUN_SKILL.example, "run_id": run_id})
         await bus.caller.call(RUN_SKILL, request)
+
+
+async def remember_a_turn(bus: Bus, turn_id: str) -> None:
+    """Have a turn of that id behind us, unless there is one."""
+    with suppress(RequestError):
+        await bus.caller.call(CHAT, Chat.model_validate({**CHAT.example, "turn_id": turn_id}))
 
 
 async def hold_a_tool(bus: Bus) -> str:
@@ -225,6 +265,8 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
         await make_default(system.standalone.bus, _OTHER)
     if endpoint in (CANCEL_RUN, GET_RUN):
         await remember_a_run(system.standalone.bus, str(endpoint.example["run_id"]))
+    if endpoint is FOLLOW_TURN:
+        await remember_a_turn(system.standalone.bus, str(endpoint.example["turn_id"]))
 
     instead = dict[str, str | int]()
     if endpoint in (GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER):

@@ -200,10 +200,10 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "providers": GroupEntry(
-        "Manage providers of embedding models.",
+        "Manage providers of embedding models and chat models.",
         "skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY",
         {
-            "list": CommandEntry("models.provider_commands:list_providers", "List the providers of embedding models."),
+            "list": CommandEntry("models.provider_commands:list_providers", "List the providers of models."),
             "add": CommandEntry("models.provider_commands:add_provider", "Add a provider."),
             "update": CommandEntry("models.provider_commands:update_provider", "Change a provider."),
             "remove": CommandEntry("models.provider_commands:remove_provider", "Remove a provider that has no models."),
@@ -211,10 +211,10 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "models": GroupEntry(
-        "Manage embedding models.",
-        "skillbus models add openai text-embedding-3-small",
+        "Manage embedding models and chat models.",
+        "skillbus models add openai gpt-5 --chat",
         {
-            "list": CommandEntry("models.commands:list_models", "List the embedding models."),
+            "list": CommandEntry("models.commands:list_models", "List the models for embeddings and for chats."),
             "add": CommandEntry("models.commands:add_model", "Add a model of a provider."),
             "update": CommandEntry("models.commands:update_model", "Change a model."),
             "remove": CommandEntry("models.commands:remove_model", "Remove a model that is not the default."),

@@ -20,6 +20,7 @@ from skillbus.contracts.embedder.registry import (
     UPDATE_PROVIDER,
     CreateModel,
     CreateProvider,
+    ModelKind,
     ProviderKind,
     TestProvider,
     UpdateModel,
@@ -146,7 +147,7 @@ async def test_the_local_model_answers_for_a_provider_that_fails_and_the_reply_s
 async def test_a_provider_without_embeddings_is_passed_over(embedder: Bus) -> None:
     """knowledge-base.md § 降级到本地模型"""
     await embedder.caller.call(CREATE_PROVIDER, CreateProvider(name="claude", kind=ProviderKind.ANTHROPIC))
-    given = CreateModel(provider="claude", name="claude-x", dimensions=8, priority=1)
+    given = CreateModel(provider="claude", name="claude-x", kind=ModelKind.CHAT, priority=1)
     await embedder.caller.call(CREATE_MODEL, given)
 
     found = await embed(embedder, TEXT)
@@ -155,7 +156,8 @@ async def test_a_provider_without_embeddings_is_passed_over(embedder: Bus) -> No
 
     assert found.model is not None
     assert found.model.name == "use-multilingual-v3"
-    assert (refused.value.code, "embeddings" in refused.value.message) == (ErrorCode.MODEL_UNAVAILABLE, True)
+    assert found.skipped == ()
+    assert (refused.value.code, "chat model" in refused.value.message) == (ErrorCode.INVALID_REQUEST, True)
 
 
 @pytest.mark.spec("knowledge-base.md § 向量化方式优先级 (LLM Provider → 本地 → TF-IDF)")

@@ -17,10 +17,12 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder import registry as contract
+from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS, FindChatModels
 from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
     DefaultModelChanged,
+    ModelKind,
     ModelSelector,
     ProviderKind,
     ProviderSelector,
@@ -180,6 +182,10 @@ async def test_every_request_is_answered_as_the_contract_says(bus: Bus, served: 
     assert (tested.ok, tested.model, tested.dimensions) == (True, "BAAI/bge-m3", 8)
     served.factory.error = ModelUnavailableError("it refuses the key")
     assert not (await call(contract.TEST_PROVIDER, TestProvider(name="vllm"))).ok
+    chat = await call(contract.CREATE_MODEL, CreateModel(provider="vllm", name="Qwen/Qwen3", kind=ModelKind.CHAT))
+    (found,) = (await call(FIND_CHAT_MODELS, FindChatModels())).models
+    assert (found.model, found.provider.name, found.provider.timeout_s) == (chat, "vllm", 3)
+    assert (await call(contract.DELETE_MODEL, ModelSelector(id=chat.id))).name == "Qwen/Qwen3"
     deleted = await call(contract.DELETE_MODEL, ModelSelector(id=model.id))
     assert deleted.name == "BAAI/bge-m3"
     assert (await call(contract.DELETE_PROVIDER, ProviderSelector(name="vllm"))).name == "vllm"
@@ -194,6 +200,9 @@ async def test_refusals_have_the_codes_of_the_contract(bus: Bus, served: OnTheBu
         (ErrorCode.NOT_FOUND, call(contract.GET_PROVIDER, ProviderSelector(name="nobody"))),
         (ErrorCode.NOT_FOUND, call(contract.GET_MODEL, ModelSelector(id="nothing"))),
         (ErrorCode.NOT_FOUND, call(contract.TEST_PROVIDER, TestProvider(name="nobody"))),
+        (ErrorCode.MODEL_UNAVAILABLE, call(FIND_CHAT_MODELS, FindChatModels())),
+        (ErrorCode.NOT_FOUND, call(FIND_CHAT_MODELS, FindChatModels(model="nothing"))),
+        (ErrorCode.INVALID_REQUEST, call(FIND_CHAT_MODELS, FindChatModels(model="use-multilingual-v3"))),
         (ErrorCode.CONFLICT, call(contract.DELETE_PROVIDER, ProviderSelector(name="local"))),
         (ErrorCode.CONFLICT, call(contract.DELETE_MODEL, ModelSelector(id="use-multilingual-v3"))),
         (ErrorCode.MODEL_UNAVAILABLE, call(contract.CREATE_MODEL, CreateModel(provider="openai", name="unknown"))),

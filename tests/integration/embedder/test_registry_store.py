@@ -9,19 +9,22 @@ from functools import partial
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Column, Connection, Engine, String, event, insert, text
 
 from skillbus.contracts.embedder.registry import (
     Calibration,
     CreateModel,
     CreateProvider,
     LocalRuntime,
+    ModelKind,
     ModelRecord,
     ProviderKind,
     ProviderRecord,
     UpdateModel,
 )
+from skillbus.embedder.adapters.sql.migrations.versions import v0001_providers_and_models
 from skillbus.embedder.adapters.sql.registry_store import SqlRegistryStore, open_registry_store
 from skillbus.embedder.adapters.sql.tables import METADATA, MODELS, PROVIDERS, SCHEMA
 from skillbus.embedder.domain.registry.errors import RegistryUnavailableError, RegistryVersionError
@@ -79,6 +82,11 @@ SPARSE_MODEL = ModelRecord(
     updated_at=MOMENT,
 )
 
+DEFAULT_MODEL = SPARSE_MODEL.model_copy(update={"is_default": True})
+CHAT_MODEL = SPARSE_MODEL.model_copy(
+    update={"id": "c" * 32, "provider": "dashscope", "name": "qwen-plus", "kind": ModelKind.CHAT, "is_default": True}
+)
+
 
 @pytest.fixture
 async def tables(database_url: str) -> AsyncGenerator[Database]:
@@ -117,7 +125,7 @@ async def one(store: SqlRegistryStore) -> Replica:
 
 async def test_every_field_comes_back_as_it_was_kept(store: SqlRegistryStore) -> None:
     empty = await store.load()
-    providers, models = (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)
+    providers, models = (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, CHAT_MODEL, FULL_MODEL)
     assert (empty.providers, empty.models) == ((), ())
     assert await store.replace(empty, Records(empty.revision, providers, models))
     assert await store.load() == Records(empty.revision + 1, providers, models)
@@ -163,15 +171,37 @@ async def test_the_database_itself_refuses_two_defaults_and_models_of_nobody(
     tables: Database, store: SqlRegistryStore
 ) -> None:
     empty = await store.load()
-    await store.replace(empty, Records(0, (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)))
+    models = (SPARSE_MODEL, FULL_MODEL, CHAT_MODEL)
+    await store.replace(empty, Records(0, (FULL_PROVIDER, SPARSE_PROVIDER), models))
     for statement in (
         "UPDATE embedding_models SET is_default = true",
+        "UPDATE embedding_models SET kind = 'embedding' WHERE kind = 'chat'",
         "DELETE FROM embedding_providers",
         "UPDATE embedding_models SET provider = 'dashscope', name = 'same'",
         "INSERT INTO embedding_registry (id, revision) VALUES (2, 0)",
     ):
         with pytest.raises(ConstraintError):
             await tables.write(partial(execute, statement=statement))
+
+
+async def test_models_from_before_there_were_chat_models_make_embeddings(database_url: str) -> None:
+    def create_first_tables(connection: Connection) -> None:
+        operations = Operations(MigrationContext.configure(connection))
+        v0001_providers_and_models.upgrade(operations)
+        version = operations.create_table(SCHEMA.version_table, Column("version_num", String(32), primary_key=True))
+        operations.bulk_insert(version, [{"version_num": "0001"}])
+        connection.execute(insert(PROVIDERS).values(SPARSE_PROVIDER.model_dump()))
+        connection.execute(insert(MODELS).values(DEFAULT_MODEL.model_dump(exclude={"fingerprint", "kind"})))
+
+    before = connect_database(database_url)
+    await before.write(create_first_tables)
+    await before.close()
+    async with open_registry_store(database_url) as store:
+        assert (await store.load()).models == (DEFAULT_MODEL,)
+        registry = replica(store).registry
+        await registry.create_provider(CreateProvider(name="ollama", kind=ProviderKind.OLLAMA))
+        chat = await registry.create_model(CreateModel(provider="ollama", name="qwen3", kind=ModelKind.CHAT))
+        assert (chat.is_default, (await registry.ensure_default()).id) == (True, DEFAULT_MODEL.id)
 
 
 @pytest.mark.usefixtures("made_either_way")

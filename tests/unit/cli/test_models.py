@@ -155,6 +155,40 @@ def test_a_model_is_added_and_changed_by_what_is_named(skillbus: CommandLine, se
     ]
 
 
+def test_a_chat_model_is_added_and_shown_with_its_kind(skillbus: CommandLine, server: FakeModels) -> None:
+    added = skillbus("models", "add", "ollama", "qwen3:8b", "--chat", "--default", externals=server.externals())
+    assert (added.exit_code, server.requests) == (
+        0,
+        [
+            (
+                "POST",
+                "/api/embedding/models",
+                {"provider": "ollama", "name": "qwen3:8b", "kind": "chat", "is_default": True},
+            )
+        ],
+    ), added.output
+    server.models = [model_record("old", is_default=True), model_record("gpt", kind="chat", fingerprint=None)]
+    shown = skillbus("models", "list", externals=server.externals()).stdout
+    for cell in ("kind", "embedding", "chat", "gpt"):
+        assert cell in shown
+
+
+def test_a_new_default_chat_model_switches_no_index(skillbus: CommandLine, server: FakeModels) -> None:
+    server.models = [model_record("gpt", kind="chat", fingerprint=None, dimensions=None)]
+    result = skillbus("models", "default", "gpt", externals=server.externals())
+    assert result.exit_code == 0, result.output
+    assert "gpt of local is the default chat model." in result.stdout
+    assert server.requests == [("PATCH", "/api/embedding/models/gpt", {"is_default": True})]
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "gemini", "ollama", "openai", "dashscope"])
+def test_every_kind_of_provider_can_be_added(skillbus: CommandLine, server: FakeModels, kind: str) -> None:
+    result = skillbus("providers", "add", "mine", "--kind", kind, externals=server.externals())
+    assert result.exit_code == 0, result.output
+    assert server.requests[0][2] == {"name": "mine", "kind": kind}
+    assert "--chat" in result.output
+
+
 def test_a_model_that_is_not_there_is_said(skillbus: CommandLine, server: FakeModels) -> None:
     result = skillbus("models", "default", "nothing", externals=server.externals())
     assert result.exit_code == 1

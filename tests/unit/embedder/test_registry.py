@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
+from skillbus.contracts.embedder.chat_models import CHAT_MODELS_MAX
 from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
+    ModelKind,
     ModelRecord,
     ModelsListed,
     ProviderKind,
@@ -14,12 +16,15 @@ from skillbus.contracts.embedder.registry import (
     UpdateModel,
     UpdateProvider,
 )
-from skillbus.embedder.domain.errors import ModelMisbehavedError, ModelUnavailableError
+from skillbus.contracts.errors import ErrorCode
+from skillbus.embedder.domain.errors import ModelMisbehavedError, ModelUnavailableError, ModelUnknownError
 from skillbus.embedder.domain.registry.errors import (
     ChangeNotToldError,
+    ChatModelMissingError,
     RegistryConflictError,
     RegistryFullError,
     RegistryUnavailableError,
+    WrongModelKindError,
 )
 from skillbus.embedder.domain.registry.probe import measure_dimensions, probe_provider
 from skillbus.embedder.domain.registry.registry import EXPIRES_AFTER_S
@@ -315,6 +320,73 @@ async def test_a_model_is_found_by_fingerprint_name_and_provider(one: Replica) -
     await one.registry.update_model(UpdateModel(id=model.id, enabled=False))
     assert (await one.registry.load_snapshot()).find_enabled(model.fingerprint) is None
     assert (await one.registry.get_model("openai/BAAI/bge-m3")).id == model.id
+
+
+def chat(name: str, **more: object) -> CreateModel:
+    return remote(name, kind=ModelKind.CHAT, **more)
+
+
+async def find_chats(one: Replica, reference: str | None = None) -> list[str]:
+    return [found.model.name for found in await one.registry.find_chat_models(reference)]
+
+
+async def test_a_chat_model_is_never_asked_for_a_vector_and_never_a_new_default_of_the_indexes(one: Replica) -> None:
+    model = await one.registry.create_model(chat("gpt", is_default=True))
+    await one.registry.update_model(UpdateModel(id="gpt", priority=3, is_default=True))
+    assert (model.is_default, model.dimensions, model.fingerprint, one.factory.asked) == (True, None, None, [])
+    assert (one.changes.told, one.changes.facts) == (["changed", "changed"], [])
+    snapshot = await one.registry.load_snapshot()
+    assert [found.model.name for found in snapshot.chain] == ["use-multilingual-v3"]
+    assert (await one.registry.ensure_default()).name == "use-multilingual-v3"
+    with pytest.raises(WrongModelKindError) as refused:
+        snapshot.find_enabled("openai/gpt")
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+async def test_chat_models_are_the_default_and_its_fallbacks_or_the_named_one(one: Replica) -> None:
+    wanted = {"late": {"priority": 200}, "off": {"enabled": False}, "b": {}, "first": {"priority": 1}}
+    for name, more in wanted.items():
+        await one.registry.create_model(chat(name, **more))
+    await one.registry.create_model(remote(dimensions=8))
+    assert await find_chats(one) == ["late", "first", "b"]
+    listed = [model.name for model in await one.registry.list_models()]
+    assert listed == ["use-multilingual-v3", "text-embedding-3-small", "late", "first", "b", "off"]
+    await one.registry.update_model(UpdateModel(id="late", enabled=False))
+    assert await find_chats(one) == ["first", "b"]
+    for reference in ("b", "openai/b", (await one.registry.get_model("b")).id):
+        assert await find_chats(one, reference) == ["b"]
+    with pytest.raises(ModelUnknownError):
+        await find_chats(one, "nothing")
+    with pytest.raises(WrongModelKindError, match="embedding model"):
+        await find_chats(one, "text-embedding-3-small")
+    with pytest.raises(ChatModelMissingError, match="models update openai/off --enable"):
+        await find_chats(one, "off")
+
+
+async def test_without_a_chat_model_the_error_says_how_to_add_or_enable_one(one: Replica) -> None:
+    with pytest.raises(ChatModelMissingError, match="skillbus models add PROVIDER NAME --chat") as missing:
+        await find_chats(one)
+    assert (missing.value.code, missing.value.retryable) == (ErrorCode.MODEL_UNAVAILABLE, False)
+    await one.registry.create_model(chat("gpt"))
+    await one.registry.update_provider(UpdateProvider(name="openai", enabled=False))
+    with pytest.raises(ChatModelMissingError, match="providers update openai --enable"):
+        await find_chats(one)
+
+
+async def test_a_fallback_chain_fits_into_a_message(one: Replica) -> None:
+    for number in range(CHAT_MODELS_MAX + 1):
+        await one.registry.create_model(chat(f"m{number:02}"))
+    assert await find_chats(one) == [f"m{number:02}" for number in range(CHAT_MODELS_MAX)]
+
+
+async def test_a_provider_is_not_tested_with_a_chat_model(one: Replica) -> None:
+    await one.registry.create_model(chat("gpt"))
+    snapshot = await one.registry.load_snapshot()
+    unnamed = await probe_provider(snapshot, one.factory, TestProvider(name="openai"))
+    named = await probe_provider(snapshot, one.factory, TestProvider(name="openai", model="gpt"))
+    assert (unnamed.ok, unnamed.model, named.ok, named.model) == (False, None, False, "gpt")
+    assert "chat model" in (named.error or "")
+    assert one.factory.asked == []
 
 
 async def test_a_provider_that_answers_is_well(one: Replica) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from skillbus.contracts.embedder.registry import (
     Calibration,
     CreateModel,
     CreateProvider,
+    ModelKind,
     ProviderKind,
     UpdateModel,
     UpdateProvider,
@@ -197,21 +199,86 @@ def test_a_default_has_to_be_enabled_and_its_provider_too(records: Records) -> N
         change_model(change_provider(records, "openai", enabled=False), "text-embedding-3-small", is_default=True)
 
 
-def test_a_model_of_anthropic_can_be_registered_but_is_never_the_default(records: Records) -> None:
-    claude = with_model(with_provider(records, "anthropic", ProviderKind.ANTHROPIC), "anthropic", "claude")
-    with pytest.raises(NotFitForDefaultError):
-        change_model(claude, "claude", is_default=True)
-    with pytest.raises(NotFitForDefaultError):
-        with_model(claude, "anthropic", "other", is_default=True)
+@pytest.mark.parametrize(
+    ("kind", "model"), [(ProviderKind.ANTHROPIC, ModelKind.EMBEDDING), (ProviderKind.LOCAL, ModelKind.CHAT)]
+)
+def test_a_provider_takes_no_model_of_a_kind_that_it_does_not_offer(kind: ProviderKind, model: ModelKind) -> None:
+    registered = with_provider(Records(0), "one", kind)
+    with pytest.raises(FieldNotAllowedError, match="kind") as error:
+        with_model(registered, "one", "m", kind=model)
+    assert error.value.code is ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize("kind", [ProviderKind.LOCAL, ProviderKind.ANTHROPIC])
-def test_what_has_no_address_takes_none(kind: ProviderKind) -> None:
+def test_an_embedding_model_of_anthropic_from_before_stays_and_is_never_the_default(records: Records) -> None:
+    chat = with_model(with_provider(records, "anthropic", ProviderKind.ANTHROPIC), "anthropic", "claude", kind="chat")
+    *others, claude = chat.models
+    old = replace(chat, models=(*others, claude.model_copy(update={"kind": ModelKind.EMBEDDING, "is_default": False})))
+    with pytest.raises(NotFitForDefaultError):
+        change_model(old, "claude", is_default=True)
+    assert not rules.get_model(change_model(old, "claude", enabled=False), "claude").enabled
+
+
+def test_a_local_provider_has_no_address() -> None:
     with pytest.raises(FieldNotAllowedError) as error:
-        with_provider(Records(0), "one", kind, base_url="https://one.example")
+        with_provider(Records(0), "one", ProviderKind.LOCAL, base_url="https://one.example")
     assert error.value.code is ErrorCode.INVALID_REQUEST
     with pytest.raises(FieldNotAllowedError):
-        change_provider(with_provider(Records(0), "one", kind), "one", base_url="https://one.example")
+        change_provider(with_provider(Records(0), "one", ProviderKind.LOCAL), "one", base_url="https://one.example")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ProviderKind if kind is not ProviderKind.LOCAL])
+def test_the_first_chat_model_is_the_default_of_its_kind_and_that_of_embeddings_stays(
+    records: Records, kind: ProviderKind
+) -> None:
+    chats = with_provider(records, "chats", kind, base_url="https://one.example")
+    first = with_model(chats, "chats", "first", kind="chat")
+    assert default_of(first) == ["use-multilingual-v3", "first"]
+    second = with_model(first, "chats", "second", kind="chat")
+    assert default_of(second) == ["use-multilingual-v3", "first"]
+    assert default_of(change_model(second, "second", is_default=True)) == ["use-multilingual-v3", "second"]
+    third = with_model(second, "chats", "third", kind="chat", is_default=True)
+    assert default_of(third) == ["use-multilingual-v3", "third"]
+    embedding = change_model(second, "text-embedding-3-small", is_default=True)
+    assert default_of(embedding) == ["text-embedding-3-small", "first"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"dimensions": 8},
+        {"request_dimensions": True},
+        {"max_chars": 9},
+        {"query_prefix": "query: "},
+        {"document_prefix": "passage: "},
+        {"calibration": {"slope": 1, "lexical": 0, "offset": 0}},
+    ],
+)
+def test_a_chat_model_has_nothing_that_is_about_vectors(records: Records, field: dict[str, object]) -> None:
+    with pytest.raises(FieldNotAllowedError, match=next(iter(field))) as error:
+        with_model(records, "openai", "gpt", kind="chat", **field)
+    assert error.value.code is ErrorCode.INVALID_REQUEST
+    with pytest.raises(FieldNotAllowedError, match=next(iter(field))):
+        change_model(with_model(records, "openai", "gpt", kind="chat"), "gpt", **field)
+
+
+def test_the_default_chat_model_may_be_disabled_and_is_removed_last(records: Records) -> None:
+    both = with_model(with_model(records, "openai", "gpt", kind="chat"), "openai", "gpt-mini", kind="chat")
+    disabled = change_provider(change_model(both, "gpt", enabled=False), "openai", enabled=False)
+    assert rules.get_model(disabled, "gpt").is_default
+    with pytest.raises(DefaultInUseError):
+        rules.delete_model(both, "gpt")
+    with pytest.raises(DefaultInUseError):
+        change_model(both, "gpt", is_default=False)
+    last = rules.delete_model(both, "gpt-mini")
+    assert default_of(rules.delete_model(last, "gpt")) == ["use-multilingual-v3"]
+
+
+def test_a_chat_model_that_becomes_the_default_has_to_be_enabled(records: Records) -> None:
+    both = with_model(with_model(records, "openai", "gpt", kind="chat"), "openai", "off", kind="chat", enabled=False)
+    with pytest.raises(NotFitForDefaultError):
+        change_model(both, "off", is_default=True)
+    with pytest.raises(NotFitForDefaultError):
+        with_model(both, "openai", "other", kind="chat", is_default=True, enabled=False)
 
 
 def test_only_local_models_have_a_runtime_and_a_path(records: Records) -> None:
@@ -304,11 +371,12 @@ STEPS = st.one_of(
     st.builds(lambda name, enabled: lambda records: change_provider(records, name, enabled=enabled), NAMES, MAYBE),
     st.builds(lambda name: lambda records: rules.delete_provider(records, name), NAMES),
     st.builds(
-        lambda name, model, default, enabled: (
-            lambda records: with_model(records, name, model, is_default=default, enabled=enabled)
+        lambda name, model, kind, default, enabled: (
+            lambda records: with_model(records, name, model, kind=kind, is_default=default, enabled=enabled)
         ),
         NAMES,
         MODELS,
+        st.sampled_from(ModelKind),
         st.booleans(),
         st.booleans(),
     ),
@@ -325,12 +393,17 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=30))
-def test_whatever_is_done_there_is_one_default_that_can_be_had(steps: list[Callable[[Records], Records]]) -> None:
+def test_whatever_is_done_each_kind_has_one_default_and_that_of_embeddings_can_be_had(
+    steps: list[Callable[[Records], Records]],
+) -> None:
     records = rules.ensure_default(Records(0), rules.RecordIdentity("0" * 32, NOW))
     for step in steps:
         with suppress(RegistryError, ModelUnknownError):
             records = step(records)
-        (default,) = [model for model in records.models if model.is_default]
+        defaults = {model.kind: model for model in records.models if model.is_default}
+        assert len(defaults) == sum(model.is_default for model in records.models)
+        assert (ModelKind.CHAT in defaults) == any(model.kind is ModelKind.CHAT for model in records.models)
+        default = defaults[ModelKind.EMBEDDING]
         providers = {provider.name: provider for provider in records.providers}
         assert default.enabled
         assert providers[default.provider].enabled

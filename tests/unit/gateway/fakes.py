@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import httpx
@@ -15,12 +15,15 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillbus.common.audit_log.recorder import ActRecorder
+from skillbus.common.tools.skill_files import SkillFiles
+from skillbus.contracts.agent.turns import TurnEvent
 from skillbus.contracts.audit_log import AuditFact
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
 from skillbus.contracts.gateway.sessions import SessionRecord
 from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
@@ -36,13 +39,13 @@ from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
 from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.access.startup import hash_owner_key
 from skillbus.gateway.domain.audit import SystemAuditor
+from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
-from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
@@ -129,6 +132,27 @@ class FakeFeed:
         self.listening += 1
 
         async def events() -> AsyncGenerator[RunEvent]:
+            while True:
+                yield await self.told.get()
+
+        try:
+            yield events()
+        finally:
+            self.listening -= 1
+
+
+@dataclass
+class FakeTurnFeed:
+    """Tells whoever listens what is put into `told`."""
+
+    told: asyncio.Queue[TurnEvent] = field(default_factory=asyncio.Queue)
+    listening: int = 0
+
+    @asynccontextmanager
+    async def listen(self, _: str) -> AsyncGenerator[AsyncIterator[TurnEvent]]:
+        self.listening += 1
+
+        async def events() -> AsyncGenerator[TurnEvent]:
             while True:
                 yield await self.told.get()
 
@@ -253,6 +277,9 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
     def listen(run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
         return _CURRENT.get().feed.listen(run_id)
 
+    def listen_to_turn(turn_id: str) -> AbstractAsyncContextManager[AsyncIterator[TurnEvent]]:
+        return _CURRENT.get().turn_feed.listen(turn_id)
+
     def note_use(key_id: str) -> None:
         _CURRENT.get().used_keys.append(key_id)
 
@@ -266,7 +293,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
     parts = GatewayParts(
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
-        SkillFiles(caller, files),
+        SkillFiles(partial(caller.call, GET_SKILL), files),
         RemoteSkillRunner(caller, run_files, listen, artifact_bytes=settings.artifact_bytes),
         RemoteToolCaller(caller, run_files, listen, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=patience_s),
@@ -276,6 +303,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
             SessionRegistry(_OfCurrentWorld("session_store"), authenticator),
             authenticator.session_cookie,
         ),
+        RemoteTurnRunner(caller, listen_to_turn),
         recorder,
         SystemRoutes(
             Readiness(caller, _OfCurrentWorld("connection"), None, timeout_s=settings.health_timeout_s),
@@ -297,6 +325,7 @@ class World:
     packages: FakeObjects = field(default_factory=FakeObjects)
     run_files: FakeObjects = field(default_factory=FakeObjects)
     feed: FakeFeed = field(default_factory=FakeFeed)
+    turn_feed: FakeTurnFeed = field(default_factory=FakeTurnFeed)
     connection: FakeConnection = field(default_factory=FakeConnection)
     key_ring: KeyRing = field(default_factory=KeyRing)
     session_ring: SessionRing = field(default_factory=SessionRing)

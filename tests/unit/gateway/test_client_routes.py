@@ -11,6 +11,7 @@ from skillbus.client.route import HEADERS
 from skillbus.client.skillbus_client import GROUPS, AsyncSkillbus, Skillbus
 from skillbus.contracts.learner.items import KnowledgeChanges
 from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.gateway.domain.chat.completions import ChatCompletionBody
 
 from .fakes import KEY, World
 
@@ -21,7 +22,11 @@ WITHOUT_METHOD: Final = {
     "create_session": "for browsers; clients send a key",
     "end_session": "for browsers; clients send a key",
 }
-SHARED: Final = {"follow_skill": "run_skill", "follow_tool": "call_tool"}
+SHARED: Final = {
+    "follow_skill": "run_skill",
+    "follow_tool": "call_tool",
+    "stream_chat_completion": "create_chat_completion",
+}
 """Operations that use the route of another one."""
 NOT_OFFERED: Final = {
     "create_embeddings": {"encoding_format", "user"},  # vectors are floats; `user` is ignored
@@ -34,10 +39,17 @@ NOT_OFFERED: Final = {
     "update_knowledge": set(KnowledgeItem.model_fields) - set(KnowledgeChanges.model_fields),  # ignored
     "run_skill": {"stream"},  # follow_skill sends it
     "call_tool": {"stream"},  # follow_tool sends it
+    "create_chat_completion": set(ChatCompletionBody.model_fields) - {"messages", "model", "tools"},  # in `fields`
+    "follow_chat_run": {"last-event-id"},  # for browsers; the same as `after`
 }
 """Parameters of a route that its method lacks."""
-CONTENT: Final = {"put_tools": {"tools"}, "import_knowledge": {"items"}}
-"""Parameters that are the whole body."""
+CONTENT: Final = {
+    "put_tools": {"tools"},
+    "import_knowledge": {"items"},
+    "create_chat_completion": {"options", "fields"},
+    "stream_chat_completion": {"options", "fields"},
+}
+"""Parameters that are the whole body, or fields of it under other names."""
 
 OPERATIONS: Final = {
     name: value for group in GROUPS for name, value in vars(group).items() if isinstance(value, AnyOperation)

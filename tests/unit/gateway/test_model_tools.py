@@ -5,12 +5,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.common.tools.function_names import NAME_CHARACTERS, decode_name, encode_name
 from skillbus.contracts.http import ToolReference
 from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction, ToolsDescribed
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.gateway.domain.model_tools import NAME_CHARACTERS, decode_name, encode_name
 
 from .fakes import World
 

@@ -18,6 +18,8 @@ from skillbus.contracts.embedder.registry import (
     UPDATE_MODEL,
     UPDATE_PROVIDER,
     Calibration,
+    CreateModel,
+    ModelKind,
     ModelRecord,
     ModelSelector,
     ModelsListed,
@@ -108,6 +110,20 @@ async def test_a_new_provider_and_a_new_model_say_where_they_are() -> None:
     assert provider.headers["Location"] == "/api/embedding/providers/remote"
     assert model.headers["Location"] == f"/api/embedding/models/{MODEL.id}"
     assert model.json() == MODEL.model_dump(mode="json")
+
+
+async def test_a_chat_model_is_registered_by_its_kind() -> None:
+    chat = MODEL.model_copy(update={"kind": ModelKind.CHAT, "fingerprint": None, "dimensions": None})
+    world = World()
+    world.caller.on(CREATE_MODEL, lambda _: chat)
+    async with world.client() as client:
+        body = {"provider": "remote", "name": "gpt", "kind": "chat"}
+        created = await client.post("/api/embedding/models", json=body)
+        unknown = await client.post("/api/embedding/models", json=body | {"kind": "telepathy"})
+    assert (created.status_code, created.json()["kind"], unknown.status_code) == (201, "chat", 400)
+    assert [request for _, request in world.caller.asked] == [
+        CreateModel(provider="remote", name="gpt", kind=ModelKind.CHAT)
+    ]
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])

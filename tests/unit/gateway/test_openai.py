@@ -17,6 +17,7 @@ from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, E
 from skillbus.contracts.embedder.registry import (
     LIST_MODELS,
     LIST_PROVIDERS,
+    ModelKind,
     ModelRecord,
     ModelsListed,
     ProviderKind,
@@ -367,6 +368,7 @@ async def test_models_are_listed_by_names_that_embeddings_can_be_asked_by() -> N
         "object": "model",
         "created": 1767225600,
         "owned_by": "remote",
+        "kind": "embedding",
         "dimensions": 1024,
         "fingerprint": "0123456789ab",
     }
@@ -377,6 +379,25 @@ async def test_models_that_no_text_can_be_embedded_with_are_not_listed(changed: 
     async with registered(MODEL, of(MODEL, provider="other"), **changed).client() as client:
         listed = (await client.get("/v1/models")).json()
     assert [model["owned_by"] for model in listed["data"]] == ["remote"]
+
+
+async def test_chat_models_are_listed_with_their_kind_also_those_of_anthropic() -> None:
+    chat = of(MODEL, name="claude", provider="other", kind=ModelKind.CHAT, fingerprint=None, dimensions=None)
+    async with registered(MODEL, chat, kind=ProviderKind.ANTHROPIC).client() as client:
+        listed = (await client.get("/v1/models")).json()["data"]
+        one = (await client.get("/v1/models/other/claude")).json()
+    assert [(model["id"], model["kind"]) for model in listed] == [("BAAI/bge-m3", "embedding"), ("claude", "chat")]
+    assert (one["id"], one["dimensions"], one["fingerprint"]) == ("claude", None, None)
+
+
+async def test_a_chat_model_embeds_nothing_and_the_error_names_the_field() -> None:
+    problem = "'claude' is a chat model and makes no vectors; name an embedding model"
+    fields = {"fields": [{"field": "model", "problem": problem}]}
+    answer = await embed(
+        world_with(lambda _: RequestError(ErrorCode.INVALID_REQUEST, problem, details=fields)), input="x"
+    )
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], error["message"]) == (400, "model", problem)
 
 
 @pytest.mark.parametrize("word", ["BAAI/bge-m3", "BAAI%2Fbge-m3", "remote/BAAI/bge-m3", "0123456789ab", MODEL.id])

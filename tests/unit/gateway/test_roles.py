@@ -27,6 +27,7 @@ IN_PATH: Final = {
     "name": "calculate",
     "path": "SKILL.md",
     "run_id": "0" * 32,
+    "turn_id": "0" * 32,
     "sequence": "1",
 }
 IN_QUERY: Final = {

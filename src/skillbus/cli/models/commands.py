@@ -13,7 +13,14 @@ from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.client.call import join_path
-from skillbus.contracts.embedder.registry import CreateModel, LocalRuntime, ModelRecord, ModelsListed, UpdateModel
+from skillbus.contracts.embedder.registry import (
+    CreateModel,
+    LocalRuntime,
+    ModelKind,
+    ModelRecord,
+    ModelsListed,
+    UpdateModel,
+)
 from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
 
@@ -44,7 +51,8 @@ DocumentPrefix = Annotated[str | None, typer.Option("--document-prefix", help="T
 Runtime = Annotated[LocalRuntime | None, typer.Option("--runtime", help="Runtime of a local model.")]
 ModelPath = Annotated[str | None, typer.Option("--path", help="Directory of a local ONNX model in the model folder.")]
 Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use the model, or do not.")]
-Default = Annotated[bool, typer.Option("--default", help="Make it the default model.")]
+Chat = Annotated[bool, typer.Option("--chat", help="A model that answers chats. It has no vectors and their options.")]
+Default = Annotated[bool, typer.Option("--default", help="Make it the default of its kind.")]
 Tools = Annotated[
     Path, typer.Option("--tools", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools.")
 ]
@@ -59,7 +67,7 @@ FollowSwitch = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait u
 
 @remote_command("skillbus models list", has_project=False)
 async def list_models(session: Session) -> None:
-    """List the embedding models: the default first, then by priority."""
+    """List the models: those for embeddings, then those for chats; of each kind the default first, then by priority."""
     listed = await session.connection.request(ModelsListed, "GET", MODELS)
     session.output.show_result(listed, lambda: render_models(listed.models))
 
@@ -79,13 +87,19 @@ async def add_model(  # noqa: PLR0913 (one parameter for each option)
     document_prefix: DocumentPrefix = None,
     runtime: Runtime = None,
     path: ModelPath = None,
+    chat: Chat = False,
     default: Default = False,
 ) -> None:
-    """Add a model of a provider."""
+    """Add a model of a provider: one for embeddings, or one for chats with --chat.
+
+    The first chat model becomes the default one. Examples: `ollama qwen3 --chat`, `openai gpt-5 --chat`,
+    `anthropic claude-sonnet-4-5 --chat --default`.
+    """
     fields: dict[str, object] = {"provider": provider, "name": name, "dimensions": dimensions, "priority": priority}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
     fields |= {"query_prefix": query_prefix, "document_prefix": document_prefix, "runtime": runtime, "path": path}
-    request = build_request(CreateModel, fields | {"is_default": default or None})
+    fields |= {"kind": ModelKind.CHAT if chat else None, "is_default": default or None}
+    request = build_request(CreateModel, fields)
     body = request.model_dump(mode="json", exclude_unset=True)
     added = await session.connection.request(ModelRecord, "POST", MODELS, json=body)
     session.output.show_result(added, lambda: render_models((added,)))
@@ -126,7 +140,7 @@ async def _update_model(session: Session, changes: UpdateModel) -> ModelRecord:
 
 @remote_command("skillbus models remove text-embedding-3-small --yes", has_project=False)
 async def remove_model(session: Session, model: ModelName, yes: YesOption = False) -> None:
-    """Remove a model that is not the default."""
+    """Remove a model that is not the default. The last chat model can be removed, too."""
     if not yes:
         session.confirm_removal([model])
     await session.connection.send("DELETE", join_path(MODELS, *model.split("/")))
@@ -135,18 +149,22 @@ async def remove_model(session: Session, model: ModelName, yes: YesOption = Fals
 
 @remote_command("skillbus models default text-embedding-3-small", has_project=False)
 async def choose_default(session: Session, model: DefaultName = None, follow: Follow = True) -> None:
-    """Show the default model, or make another model the default.
+    """Show the default embedding model, or make another model the default of its kind.
 
-    A new default switches every index to its vectors. Searches work during the switch, and the command waits for its
-    end. Ctrl-C ends the waiting, not the switch.
+    A new default for embeddings switches every index to its vectors. Searches work during the switch, and the command
+    waits for its end. Ctrl-C ends the waiting, not the switch.
     """
     if model is None:
         current = await session.connection.request(ModelRecord, "GET", f"{MODELS}/default")
         session.output.show_result(current, lambda: render_models((current,)))
         return
     chosen = await _update_model(session, build_request(UpdateModel, {"id": model, "is_default": True}))
-    session.output.print_text(clean_line(f"{chosen.name} of {chosen.provider} is the default model."))
+    title = "default chat model" if chosen.kind is ModelKind.CHAT else "default model"
+    session.output.print_text(clean_line(f"{chosen.name} of {chosen.provider} is the {title}."))
     document: dict[str, object] = {"model": chosen.model_dump(mode="json")}
+    if chosen.kind is ModelKind.CHAT:
+        session.output.show_result(document, lambda: render_models((chosen,)))
+        return
     if not follow or chosen.fingerprint is None:
         session.output.show_result(document, lambda: "`skillbus index list` shows the progress.")
         return

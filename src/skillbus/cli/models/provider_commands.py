@@ -22,26 +22,28 @@ from skillbus.contracts.embedder.registry import (
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the provider.", autocompletion=complete_provider)]
-Kind = Annotated[ProviderKind, typer.Option("--kind", help="Protocol of the provider.")]
+Kind = Annotated[ProviderKind, typer.Option("--kind", help="Protocol of the provider: openai for all that speak it.")]
 BaseUrl = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="Address, if it is not the usual one of its kind.")
 ]
 ApiKey = Annotated[
     str | None,
     typer.Option(
-        "--api-key", metavar="REF", help="Place of its key: env:NAME or file:PATH of the embedder. Never the key."
+        "--api-key", metavar="REF", help="Place of its key on the server: env:NAME or file:PATH. Never the key."
     ),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that a request may take.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Largest number of concurrent requests.")]
 BatchTexts = Annotated[int | None, typer.Option("--batch-texts", help="Largest number of texts in a request.")]
 Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use its models, or do not.")]
-ModelOption = Annotated[str | None, typer.Option("--model", help="Model to test with. Default: its first model.")]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="Embedding model to test with. Default: the first one.")
+]
 
 
 @remote_command("skillbus providers list", has_project=False)
 async def list_providers(session: Session) -> None:
-    """List the providers of embedding models."""
+    """List the providers of models."""
     listed = await session.connection.request(ProvidersListed, "GET", PROVIDERS)
     session.output.show_result(listed, lambda: render_providers(listed.providers))
 
@@ -61,14 +63,18 @@ async def add_provider(
 ) -> None:
     """Add a provider.
 
-    `skillbus models add` then adds its models.
+    `skillbus models add` then adds its models. Examples: `ollama --kind ollama`,
+    `anthropic --kind anthropic --api-key env:ANTHROPIC_API_KEY`,
+    `vllm --kind openai --base-url http://gpu:8000/v1`.
     """
     fields: dict[str, object] = {"name": name, "kind": kind, "base_url": base_url, "api_key": api_key}
     fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}
     body = build_request(CreateProvider, fields).model_dump(mode="json", exclude_unset=True)
     added = await session.connection.request(ProviderRecord, "POST", PROVIDERS, json=body)
     session.output.show_result(added, lambda: render_providers((added,)))
-    session.output.print_note(f"`skillbus models add {added.name} MODEL` adds one of its models.")
+    session.output.print_note(
+        f"`skillbus models add {added.name} MODEL` adds one of its models, with --chat one for chats."
+    )
 
 
 @remote_command("skillbus providers update openai --timeout 20", has_project=False, key_option="--key")
@@ -105,7 +111,7 @@ async def remove_provider(session: Session, name: Name, yes: YesOption = False) 
 
 @remote_command("skillbus providers test openai", has_project=False)
 async def try_provider(session: Session, name: Name, model: ModelOption = None) -> None:
-    """Request one vector from a provider.
+    """Request one vector from a provider, by one of its embedding models.
 
     Exits with 1 if it returns none.
     """

@@ -34,11 +34,12 @@ def render_models(found: Sequence[ModelRecord]) -> RenderableType:
     """Render models."""
     if not found:
         return Text("No model is registered. `skillbus models add PROVIDER NAME` adds one.")
-    headings = ("name", "provider", "state", "dimensions", "fingerprint", "priority")
+    headings = ("name", "provider", "kind", "state", "dimensions", "fingerprint", "priority")
     rows = [
         (
             it.name,
             it.provider,
+            it.kind.value,
             _name_state(it),
             str(it.dimensions or "-"),
             it.fingerprint or "-",

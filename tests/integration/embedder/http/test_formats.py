@@ -72,6 +72,20 @@ async def test_dashscope_is_asked_in_openais_format(provider: FakeProvider, open
     assert provider.seen[0].body == expected
 
 
+async def test_gemini_is_asked_in_openais_format_and_may_omit_the_first_index(
+    provider: FakeProvider, opened: OpenModel
+) -> None:
+    vectors = [{"object": "embedding", "index": at, "embedding": unit(text)} for at, text in enumerate(TEXTS)]
+    del vectors[0]["index"]
+    provider.always = as_json({"object": "list", "data": vectors, "model": "gemini-embedding-001"})
+    gemini = await opened(ProviderKind.GEMINI, a_model(name="gemini-embedding-001"), url=f"{provider.url}/openai")
+    made = await gemini.embed(TEXTS, TextRole.DOCUMENT)
+    (seen,) = provider.seen
+    assert seen.path == "/openai/embeddings"
+    assert seen.headers["authorization"] == f"Bearer {KEY}"
+    np.testing.assert_allclose(made.rows, [unit(text) for text in TEXTS], atol=1e-6)
+
+
 @pytest.mark.spec("skill-vector-retrieval.md § 读取外部API Embedding配置")
 async def test_the_address_is_that_of_the_provider_and_the_path_of_the_model(
     provider: FakeProvider, opened: OpenModel

@@ -41,6 +41,8 @@ def test_a_started_server_is_a_place_too() -> None:
 def test_keys_of_well_known_providers_go_to_their_hosts_without_configuration() -> None:
     assert may_go("", "OPENAI_API_KEY", Destination("https", "api.openai.com"))
     assert may_go("", "DASHSCOPE_API_KEY", Destination("https", "dashscope.aliyuncs.com"))
+    assert may_go("", "ANTHROPIC_API_KEY", Destination("https", "api.anthropic.com"))
+    assert may_go("", "GEMINI_API_KEY", Destination("https", "generativelanguage.googleapis.com"))
     assert not may_go("", "OPENAI_API_KEY", Destination("https", "dashscope.aliyuncs.com"))
     assert not may_go("", "OPENAI_API_KEY", Destination("https", "api.openai.com", 8443))
     assert not may_go("", "OPENAI_API_KEY", Destination("http", "api.openai.com"))

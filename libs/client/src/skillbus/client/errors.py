@@ -110,6 +110,10 @@ class NotCallableError(ApiError):
     """The tool can be found but not called: ask its provider."""
 
 
+class WorkCancelledError(ApiError):
+    """The work was cancelled before it ended."""
+
+
 class PayloadTooLargeError(ApiError):
     """The payload exceeds its size limit."""
 
@@ -142,8 +146,8 @@ class ServiceUnavailableError(ApiError):
     """A service is not reachable."""
 
 
-class EmbeddingUnavailableError(ServiceUnavailableError):
-    """The embedding model is not available."""
+class NoModelAvailableError(ServiceUnavailableError):
+    """No model is available, or not the one that was named."""
 
 
 class VectorStoreUnavailableError(ServiceUnavailableError):
@@ -173,6 +177,7 @@ ERRORS: Final[Mapping[ErrorCode, type[ApiError]]] = {
     ErrorCode.PRECONDITION_FAILED: PreconditionFailedError,
     ErrorCode.NO_ENTRY_POINT: NoEntryPointError,
     ErrorCode.NOT_CALLABLE: NotCallableError,
+    ErrorCode.CANCELLED: WorkCancelledError,
     ErrorCode.PAYLOAD_TOO_LARGE: PayloadTooLargeError,
     ErrorCode.SKILL_REJECTED: SkillRejectedError,
     ErrorCode.INVALID_ARGUMENTS: InvalidArgumentsError,
@@ -181,7 +186,7 @@ ERRORS: Final[Mapping[ErrorCode, type[ApiError]]] = {
     ErrorCode.OVERLOADED: ServerOverloadedError,
     ErrorCode.INTERNAL: ServerFailedReplyError,
     ErrorCode.UNAVAILABLE: ServiceUnavailableError,
-    ErrorCode.MODEL_UNAVAILABLE: EmbeddingUnavailableError,
+    ErrorCode.MODEL_UNAVAILABLE: NoModelAvailableError,
     ErrorCode.VECTOR_STORE_UNAVAILABLE: VectorStoreUnavailableError,
     ErrorCode.SANDBOX_UNAVAILABLE: SandboxUnavailableError,
     ErrorCode.STORAGE_FULL: StorageFullError,

@@ -6,6 +6,7 @@ import httpx
 
 from skillbus.client.connection import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, AsyncConnection, SyncConnection
 from skillbus.client.local_server import find_server
+from skillbus.client.operations.chat import ChatOperations
 from skillbus.client.operations.embedding import EmbeddingOperations
 from skillbus.client.operations.knowledge import KnowledgeOperations
 from skillbus.client.operations.runs import RunOperations
@@ -18,6 +19,7 @@ GROUPS: Final = (
     SkillOperations,
     RunOperations,
     KnowledgeOperations,
+    ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
     SystemOperations,
@@ -30,6 +32,7 @@ class Skillbus(
     SkillOperations,
     RunOperations,
     KnowledgeOperations,
+    ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
     SystemOperations,
@@ -73,6 +76,7 @@ class AsyncSkillbus(
     SkillOperations,
     RunOperations,
     KnowledgeOperations,
+    ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
     SystemOperations,

@@ -11,7 +11,9 @@ from typing import Final
 
 from skillbus.contracts.agent.mcp_servers import REFRESH_MCP_SERVER, REGISTER_MCP_SERVER, REMOVE_MCP_SERVER
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CANCEL_CALL_SIGNALS, LIST_BUILTINS
+from skillbus.contracts.agent.turns import CANCEL_TURN_SIGNALS, FOLLOW_TURN_SIGNALS, TURN_ADVANCED
 from skillbus.contracts.catalogue import ENDPOINTS
+from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
@@ -42,6 +44,7 @@ from skillbus.contracts.indexer.skills import (
     UPLOAD_REJECTED,
     UPLOAD_TAKEN,
 )
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS
 from skillbus.contracts.indexer.tools import ACCEPT_TOOL, AUDIT_INDEX, GET_TOOL, LIST_TOOLS, PUT_TOOLS, REMOVE_TOOLS
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, KNOWLEDGE_INDEXED, LIST_KNOWLEDGE_DIGESTS, READ_KNOWLEDGE
 from skillbus.contracts.learner.projects import SET_KNOWLEDGE_PARENT
@@ -55,12 +58,14 @@ from skillbus.contracts.resources import (
     REGISTRY,
     RUN_FILES,
     RUN_HISTORY,
+    TURNS,
     UPLOADS,
     Consumer,
     KeyValueBucket,
     ObjectBucket,
     Stream,
 )
+from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED, PROGRAM_CALLS, RUN_PROGRAM
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, CANCEL_SIGNALS, RUN_PRINTED
@@ -113,6 +118,7 @@ class BusUser:
 
 
 BETWEEN_SERVICES: Final[tuple[AnyEndpoint, ...]] = (
+    FIND_CHAT_MODELS,
     FIND_KNOWLEDGE,
     READ_KNOWLEDGE,
     LIST_KNOWLEDGE_DIGESTS,
@@ -147,12 +153,18 @@ BUS_USERS: Final = (
         "gateway",
         Zone.CORE,
         calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
-        follows=(RUN_PRINTED,),
+        follows=(RUN_PRINTED, TURN_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES),
         keeps_keys=(API_KEYS,),
     ),
-    BusUser("operator", Zone.CORE, calls=ENDPOINTS, follows=(RUN_PRINTED, PROGRAM_CALLED), unrestricted=True),
+    BusUser(
+        "operator",
+        Zone.CORE,
+        calls=ENDPOINTS,
+        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED),
+        unrestricted=True,
+    ),
     BusUser(
         "sandbox",
         Zone.SANDBOX,
@@ -168,18 +180,21 @@ BUS_USERS: Final = (
     BusUser(
         "agent",
         Zone.AGENT,
-        calls=(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, RUN_PROGRAM, CANCEL_RUN),
-        reads_objects=(RUN_FILES,),
+        calls=(
+            *(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, RUN_PROGRAM, CANCEL_RUN),
+            *(FIND_CHAT_MODELS, BUILD_CONTEXT, DESCRIBE_TOOLS, GET_SKILL),
+        ),
+        reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES,),
-        keeps_keys=(MCP_SERVERS,),
-        signals=(CANCEL_CALL_SIGNALS,),
+        keeps_keys=(MCP_SERVERS, TURNS),
+        signals=(CANCEL_CALL_SIGNALS, CANCEL_TURN_SIGNALS, FOLLOW_TURN_SIGNALS),
     ),
     BusUser(
         "client",
         Zone.CLIENTS,
         calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in ADMINISTRATION),
         hears=(UPLOAD_TAKEN, UPLOAD_REJECTED),
-        follows=(RUN_PRINTED, PROGRAM_CALLED),
+        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED),
         writes_objects=(UPLOADS,),
     ),
 )

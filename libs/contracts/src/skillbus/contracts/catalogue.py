@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
-from skillbus.contracts.agent import mcp_servers, tool_calls
-from skillbus.contracts.embedder import embedding, registry
+from skillbus.contracts.agent import mcp_servers, tool_calls, turns
+from skillbus.contracts.embedder import chat_models, embedding, registry
 from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer import audit_log, dead_letters, index_switch, skills, tool_functions, tools
 from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
@@ -16,11 +16,11 @@ from skillbus.contracts.sandbox import program_runs, run_history, skill_runs
 T = TypeVar("T")
 
 _MODULES: Final = (
-    *(embedding, registry, embedder),
+    *(embedding, registry, chat_models, embedder),
     *(skills, tools, tool_functions, index_switch, dead_letters, audit_log, indexer),
     *(tool_search, knowledge_search, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
-    *(mcp_servers, tool_calls, agent),
+    *(mcp_servers, tool_calls, turns, agent),
     *(items, versions, bulk, projects, usage, index, learner),
 )
 
@@ -40,7 +40,7 @@ SERVICES: Final[Mapping[str, str]] = {
     indexer.SERVICE: "Keeps skills and the catalogue of tools, and writes the indexes.",
     retriever.SERVICE: "Searches tools and knowledge, and builds contexts.",
     sandbox.SERVICE: "Runs skills in isolation, and keeps the history of runs.",
-    agent.SERVICE: "Follows MCP servers, and calls their tools and the builtin ones.",
+    agent.SERVICE: "Answers chats with a model that calls tools, follows MCP servers, and calls tools of every type.",
     learner.SERVICE: "Keeps the knowledge base with its items, versions, usage and projects.",
 }
 """Description of each service that answers requests."""

@@ -25,6 +25,7 @@ class ErrorCode(StrEnum):
     PRECONDITION_FAILED = "precondition_failed"
     NO_ENTRY_POINT = "no_entry_point"
     NOT_CALLABLE = "not_callable"
+    CANCELLED = "cancelled"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     SKILL_REJECTED = "skill_rejected"
     INVALID_ARGUMENTS = "invalid_arguments"
@@ -60,6 +61,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.PRECONDITION_FAILED: ErrorClass(412, False, "The resource has changed since it was read"),
     ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has no script to run, only instructions"),
     ErrorCode.NOT_CALLABLE: ErrorClass(409, False, "The tool can be found but not called: ask its provider"),
+    ErrorCode.CANCELLED: ErrorClass(409, False, "The work was cancelled before it ended"),
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload exceeds its size limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),
     ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not match the input schema"),
@@ -69,7 +71,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.OVERLOADED: ErrorClass(429, True, "The service is at its limit of concurrent requests"),
     ErrorCode.INTERNAL: ErrorClass(500, False, "The service failed; see its log"),
     ErrorCode.UNAVAILABLE: ErrorClass(503, True, "The service is not reachable"),
-    ErrorCode.MODEL_UNAVAILABLE: ErrorClass(503, True, "The embedding model is not available"),
+    ErrorCode.MODEL_UNAVAILABLE: ErrorClass(503, True, "No model is available"),
     ErrorCode.VECTOR_STORE_UNAVAILABLE: ErrorClass(503, True, "The vector store is not reachable"),
     ErrorCode.SANDBOX_UNAVAILABLE: ErrorClass(503, False, "This machine cannot isolate runs"),
     ErrorCode.DEADLINE_EXCEEDED: ErrorClass(504, True, "The deadline passed before the service replied"),

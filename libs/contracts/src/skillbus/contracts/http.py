@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from skillbus.contracts.agent.tool_calls import CallableAudited
+from skillbus.contracts.embedder.registry import ModelKind
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.skill_record import Skill
@@ -273,7 +274,7 @@ class OpenAiEmbeddings(Message):
 
 
 class OpenAiModel(Message):
-    """Embedding model, in OpenAI's format."""
+    """Model, in OpenAI's format."""
 
     id: str
     """Name of the model; `provider/name` if two models have the same name."""
@@ -282,14 +283,16 @@ class OpenAiModel(Message):
     """Time of registration, in Unix seconds."""
     owned_by: str
     """Name of the provider."""
+    kind: ModelKind = ModelKind.EMBEDDING
+    """`embedding` for `/v1/embeddings`, `chat` for `/v1/chat/completions`. Not part of OpenAI's API."""
     dimensions: int | None = None
-    """Length of its vectors. Absent until it is known. Not part of OpenAI's API."""
+    """Length of its vectors. Absent until it is known, and for chat models. Not part of OpenAI's API."""
     fingerprint: str | None = None
-    """Identity of its vectors. Absent until it is known. Not part of OpenAI's API."""
+    """Identity of its vectors. Absent until it is known, and for chat models. Not part of OpenAI's API."""
 
 
 class OpenAiModels(Message):
-    """Reply of `GET /v1/models`, in OpenAI's format. The default model comes first."""
+    """Reply of `GET /v1/models`, in OpenAI's format. Embedding models come first, of each kind the default."""
 
     object: Literal["list"] = "list"
     data: tuple[OpenAiModel, ...]

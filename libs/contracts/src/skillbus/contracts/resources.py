@@ -14,6 +14,7 @@ from skillbus.contracts.learner.usage import KNOWLEDGE_USED
 from skillbus.contracts.message import Message
 
 _MINUTE: Final = 60.0
+_HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * 60 * _MINUTE
 _MIB: Final = 1024 * 1024
 
@@ -56,10 +57,11 @@ class ObjectBucket:
 
 @dataclass(frozen=True, slots=True)
 class KeyValueBucket:
-    """Key-value bucket that keeps the last `history` values of a key."""
+    """Key-value bucket that keeps the last `history` values of a key. `ttl_s=0` keeps them forever."""
 
     name: str
     history: int = 5
+    ttl_s: float = 0
 
     @property
     def stream(self) -> str:
@@ -114,6 +116,8 @@ CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of skills, as `<project>.skill.<name>`, and of other tools, as `<project>.tool.<hash of the id>`."""
 MCP_SERVERS: Final = KeyValueBucket("mcp-servers")
 """MCP servers, as `<project>.<name>`: the registration and the result of the last listing."""
+TURNS: Final = KeyValueBucket("turns", history=1, ttl_s=_HOUR)
+"""Turns of chats that wait for results of their caller's tools, as `<project>.<turn id>`."""
 REGISTRY: Final = KeyValueBucket("registry", history=1)
 """The key `changed` is written after each change of providers and models, so that copies are read again."""
 SWITCHES: Final = KeyValueBucket("switches")
@@ -138,7 +142,7 @@ LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.patt
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY, AUDIT_LOG)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
-KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES, API_KEYS)
+KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, TURNS, REGISTRY, SWITCHES, API_KEYS)
 PURGEABLE_STREAMS: Final = (
     *(stream.name for stream in STREAMS if not stream.append_only),
     *(bucket.stream for bucket in OBJECT_BUCKETS),

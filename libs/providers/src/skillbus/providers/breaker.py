@@ -54,6 +54,10 @@ class CircuitBreaker:
         """False while the breaker is open or its one probe is running."""
         return self._opened_at is None or (self.wait_s == 0 and self._probe is None)
 
+    def describe_pause(self) -> str:
+        """Describe why nothing is admitted, as the continuation of "provider <name> …"."""
+        return f"failed {self.failed_in_a_row} times in a row; next try in {self.wait_s:.0f} s"
+
     def admit_call(self) -> Admission | None:
         """Return a permission to call, or None while nothing is admitted."""
         if not self.admits:

@@ -4,22 +4,28 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Self, TypeVar
+from datetime import datetime
+from functools import partial
+from typing import Final, Generic, Self, TypeVar
 
 import httpx
 import structlog
+from pydantic import SecretStr
 
 from skillbus.common.outbound.addresses import AddressRule
 from skillbus.common.outbound.transport import GuardedTransport, read_destination
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.providers.breaker import CallVerdict, CircuitBreaker, Clock
-from skillbus.providers.errors import InputRefusedError, ProviderFailedError, ReplyFormatError
+from skillbus.providers.errors import ErrorEventError, InputRefusedError, ProviderFailedError, ReplyFormatError
+from skillbus.providers.events import ServerEvent
 from skillbus.providers.exchange import ACCEPTED_ENCODING, ProviderRequest, exchange_once
-from skillbus.providers.failure import Blame, Failure
+from skillbus.providers.failure import Blame, Failure, classify_failure
 from skillbus.providers.retry import RetrySchedule, parse_retry_after
+from skillbus.providers.stream import EventStream, open_event_stream
 
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 """Largest `ProviderRequest.reply_bytes` that callers should choose."""
@@ -28,6 +34,10 @@ _INLINE_BYTES: Final = 128 * 1024
 _KEEP_ALIVE_S: Final = 30.0
 
 ReplyT = TypeVar("ReplyT")
+_ClientKey = tuple[str, datetime, int]
+"""Name and version of a provider, and when it was created: one that is registered again begins with version 1 again."""
+ParseEvent = Callable[[ServerEvent], ReplyT | None]
+"""Parses an event; None is the last one. Raises ReplyFormatError and ErrorEventError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,10 @@ class ClientTuning:
     jitter: Callable[[], float] = random.random
     """Uniform in [0, 1)."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    first_event_s: float = 60.0
+    """Shortest timeout for the first event of a stream: a model may have to be loaded, or thinks before it writes."""
+    stream_permit_s: float = 300.0
+    """Timeout for the permit of a stream. Streams are long, so that waiting for one is no sign of a failure."""
 
 
 class ProviderClient:
@@ -73,53 +87,77 @@ class ProviderClient:
             ProviderFailedError: no usable answer in time, or the breaker is open.
             SecretUnreadableError: the key cannot be read.
         """
-        if not self._breaker.admits:  # also checked here, to avoid a pointless wait for a permit
-            raise ProviderFailedError(self.name, self._describe_open_breaker())
-        await self._acquire_permit()
+        await self._acquire_permit(self._timeout_s)
         try:
-            outcome = await self._call_guarded(request, parse)
+            with self._admit_call() as admitted:
+                attempt = partial(self._post_once, request, parse)
+                return admitted.settle(await self._try_repeatedly(attempt, self._timeout_s))
         finally:
             self._permits.release()
-        if not isinstance(outcome, Failure):
-            return outcome
-        if outcome.blame is Blame.INPUT:
-            raise InputRefusedError(self.name, outcome.reason)
-        raise ProviderFailedError(self.name, outcome.reason)
+
+    async def stream(self, request: ProviderRequest, parse: ParseEvent[ReplyT]) -> AsyncGenerator[ReplyT]:
+        """Send a request and yield the parsed events of its reply, up to the last one, as they come.
+
+        A failed attempt is repeated until the first event, for which there is `first_event_s`, or the provider's
+        `timeout_s` if that is longer. Then events may be `timeout_s` apart. Closing the generator ends the request.
+
+        Raises:
+            InputRefusedError: the provider refuses this input.
+            ProviderFailedError: no usable answer in time, a stream that breaks off, or the breaker is open.
+            SecretUnreadableError: the key cannot be read.
+        """
+        within_s = max(self._timeout_s, self._tuning.first_event_s)
+        await self._acquire_permit(self._tuning.stream_permit_s)
+        try:
+            with self._admit_call() as admitted:
+                attempt = partial(self._begin_stream, request, parse, within_s)
+                begun = admitted.settle(await self._try_repeatedly(attempt, within_s))
+                try:
+                    piece: ReplyT | Failure | None = begun.first
+                    while piece is not None:
+                        yield admitted.settle(piece)
+                        piece = await _read_piece(begun.stream, parse, self._timeout_s)
+                        if isinstance(piece, Failure):
+                            self._log_failure(request, piece, begun.started)
+                finally:
+                    await begun.stream.close()
+        finally:
+            self._permits.release()
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _acquire_permit(self) -> None:
+    async def _acquire_permit(self, within_s: float) -> None:
+        if not self._breaker.admits:  # also checked later, with the permit; here to avoid a pointless wait for one
+            raise ProviderFailedError(self.name, self._breaker.describe_pause())
         problem = None
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(within_s):
                 await self._permits.acquire()
         except TimeoutError:
-            problem = f"is busy: no permit was free within {self._timeout_s:g} s; raise max_concurrency"
+            problem = f"is busy: no permit was free within {within_s:g} s; raise max_concurrency"
         if problem is not None:
             raise ProviderFailedError(self.name, problem)
 
-    async def _call_guarded(self, request: ProviderRequest, parse: Callable[[bytes], ReplyT]) -> ReplyT | Failure:
+    @contextmanager
+    def _admit_call(self) -> Generator["_AdmittedCall"]:
         admission = self._breaker.admit_call()
         if admission is None:
-            return Failure(self._describe_open_breaker())
-        verdict = CallVerdict.UNDECIDED
+            raise ProviderFailedError(self.name, self._breaker.describe_pause())
+        call = _AdmittedCall(self.name)
         try:
-            outcome = await self._call_with_retries(request, parse)
-            failed = isinstance(outcome, Failure) and outcome.blame is Blame.PROVIDER
-            verdict = CallVerdict.FAILED if failed else CallVerdict.ANSWERED
-            return outcome
+            yield call
         finally:
-            self._breaker.settle_call(admission, verdict)
+            self._breaker.settle_call(admission, call.verdict)
 
-    def _describe_open_breaker(self) -> str:
-        return f"failed {self._breaker.failed_in_a_row} times in a row; next try in {self._breaker.wait_s:.0f} s"
-
-    async def _call_with_retries(self, request: ProviderRequest, parse: Callable[[bytes], ReplyT]) -> ReplyT | Failure:
-        deadline = asyncio.get_running_loop().time() + self._timeout_s
+    async def _try_repeatedly(
+        self, attempt: Callable[[float], Awaitable[ReplyT | Failure]], within_s: float
+    ) -> ReplyT | Failure:
+        """Make attempts, each with the same deadline in the loop's time, until one need not be repeated."""
+        deadline = asyncio.get_running_loop().time() + within_s
         failed = 0
         while True:
-            outcome = await self._call_once(request, parse, deadline)
+            outcome = await attempt(deadline)
             if not isinstance(outcome, Failure) or not outcome.retryable:
                 return outcome
             failed += 1
@@ -130,12 +168,11 @@ class ProviderClient:
                 return outcome
             await self._tuning.sleep(delay_s)
 
-    async def _call_once(
+    async def _post_once(
         self, request: ProviderRequest, parse: Callable[[bytes], ReplyT], deadline: float
     ) -> ReplyT | Failure:
         """Make one attempt, until `deadline` in the loop's time, and log a failure."""
-        reference = self._key_reference
-        key = self._secrets.resolve(reference, read_destination(request.url)) if reference else None
+        key = self._resolve_key(request)
         started = time.perf_counter()
         failure: Failure
         try:
@@ -150,6 +187,39 @@ class ProviderClient:
                 return parse(answer) if len(answer) <= _INLINE_BYTES else await asyncio.to_thread(parse, answer)
             except ReplyFormatError as error:
                 failure = Failure(str(error))
+        self._log_failure(request, failure, started)
+        return failure
+
+    async def _begin_stream(
+        self, request: ProviderRequest, parse: ParseEvent[ReplyT], within_s: float, deadline: float
+    ) -> "_BegunStream[ReplyT] | Failure":
+        """Make one attempt to get a first event, until `deadline` in the loop's time, and log a failure."""
+        key = self._resolve_key(request)
+        started = time.perf_counter()
+        stream: EventStream | Failure | None = None
+        piece: ReplyT | Failure | None = None
+        try:
+            async with asyncio.timeout_at(deadline):
+                stream = await open_event_stream(self._http, request, self._key_reference, key)
+                piece = stream if isinstance(stream, Failure) else await _read_piece(stream, parse, within_s)
+            if isinstance(stream, EventStream) and piece is not None and not isinstance(piece, Failure):
+                begun = _BegunStream(stream, piece, started)
+                stream = None
+                return begun
+        except TimeoutError:
+            piece = Failure(f"sent nothing within {within_s:g} s")
+        finally:
+            if isinstance(stream, EventStream):
+                await stream.close()
+        failure = piece if isinstance(piece, Failure) else Failure("sent no event", retryable=True)
+        self._log_failure(request, failure, started)
+        return failure
+
+    def _resolve_key(self, request: ProviderRequest) -> SecretStr | None:
+        reference = self._key_reference
+        return self._secrets.resolve(reference, read_destination(request.url)) if reference else None
+
+    def _log_failure(self, request: ProviderRequest, failure: Failure, started: float) -> None:
         structlog.get_logger().warning(
             "provider_call_failed",
             provider=self.name,
@@ -160,7 +230,48 @@ class ProviderClient:
         )
         if failure.complaint:
             structlog.get_logger().debug("provider_complained", provider=self.name, complaint=failure.complaint)
-        return failure
+
+
+@dataclass(frozen=True, slots=True)
+class _BegunStream(Generic[ReplyT]):
+    stream: EventStream
+    first: ReplyT
+    started: float
+
+
+class _AdmittedCall:
+    """Call that the breaker admitted."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self.verdict = CallVerdict.UNDECIDED
+
+    def settle(self, outcome: ReplyT | Failure) -> ReplyT:
+        """Return an outcome that is no failure. Raises ProviderError."""
+        self.verdict = CallVerdict.ANSWERED
+        if not isinstance(outcome, Failure):
+            return outcome
+        if outcome.blame is Blame.INPUT:
+            raise InputRefusedError(self._provider, outcome.reason, outcome.complaint)
+        if outcome.blame is Blame.PROVIDER:
+            self.verdict = CallVerdict.FAILED
+        raise ProviderFailedError(self._provider, outcome.reason)
+
+
+async def _read_piece(stream: EventStream, parse: ParseEvent[ReplyT], silence_s: float) -> ReplyT | Failure | None:
+    """Return the next parsed event of a stream, or None at its end."""
+    event = await stream.read_event(silence_s)
+    if not isinstance(event, ServerEvent):
+        return event
+    try:
+        piece = parse(event)
+    except ReplyFormatError as error:
+        return Failure(str(error))
+    except ErrorEventError as error:
+        return classify_failure(error.status, {}, error.body, stream.context)
+    if piece is None:
+        await stream.read_end()
+    return piece
 
 
 class ProviderClients:
@@ -173,8 +284,8 @@ class ProviderClients:
         self._secrets = secrets
         self._addresses = addresses
         self._tuning = tuning or ClientTuning()
-        self._clients: dict[tuple[str, int], ProviderClient] = {}
-        self._users: dict[tuple[str, int], int] = {}
+        self._clients: dict[_ClientKey, ProviderClient] = {}
+        self._users: dict[_ClientKey, int] = {}
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
@@ -193,7 +304,7 @@ class ProviderClients:
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
         if self._closed:
             raise ProviderFailedError(provider.name, "is closed: the service is shutting down")
-        key = (provider.name, provider.version)
+        key = (provider.name, provider.created_at, provider.version)
         if key not in self._clients:
             http = open_http_client(provider, self._addresses, self._tls)
             self._clients[key] = ProviderClient(provider, http, self._secrets, self._tuning)
@@ -202,7 +313,7 @@ class ProviderClients:
 
     async def release_client(self, provider: ProviderRecord) -> None:
         """Release a client. The last release closes its connections."""
-        key = (provider.name, provider.version)
+        key = (provider.name, provider.created_at, provider.version)
         if key not in self._users:
             return
         self._users[key] -= 1

@@ -4,7 +4,8 @@ ProviderError             base; the message starts with "provider <name>"
 ├── ProviderFailedError   no usable answer: unreachable, failed, rejected the request, or stopped by the breaker
 └── InputRefusedError     this input is refused; another input may be accepted
 
-ReplyFormatError          raised by the parser that a caller passes to `ProviderClient.post`
+ReplyFormatError          raised by the parser that a caller passes to `ProviderClient.post` or `stream`
+ErrorEventError           raised by the parser of `stream` for an event that reports an error
 """
 
 
@@ -23,6 +24,21 @@ class ProviderFailedError(ProviderError):
 class InputRefusedError(ProviderError):
     """The provider refused the input."""
 
+    def __init__(self, provider: str, reason: str, complaint: str = "") -> None:
+        super().__init__(provider, reason)
+        self.complaint = complaint
+        """Words of the provider about the input: foreign text of at most 500 characters, without its key."""
+
 
 class ReplyFormatError(Exception):
     """Unusable content of a successful reply. The message continues "provider <name> …"."""
+
+
+class ErrorEventError(Exception):
+    """An error that a provider reports inside a stream that began well."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        """Give the status that the error would have had as a reply of its own, and its JSON."""
+        super().__init__(f"error event ({status})")
+        self.status = status
+        self.body = body

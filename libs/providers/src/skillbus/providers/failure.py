@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from skillbus.common.secrets import redact_text
 
-_EXCERPT_CHARS: Final = 200
+_EXCERPT_CHARS: Final = 500
 _INPUT_STATUSES: Final = frozenset({400, 413, 422})
 _KEY_STATUSES: Final = frozenset({401, 403})
 _BUSY_STATUSES: Final = frozenset({408, 429})
@@ -22,7 +22,8 @@ _INDEPENDENT_OF_INPUT: Final = frozenset({
     "insufficient_quota", "invalid_api_key", "invalid_model", "model_not_found", "modelnotfound", "notfounderror",
 })  # fmt: skip
 """Error codes and types, in lower case, that no other input and no retry would change."""
-_INPUT: Final = "input"
+# What Anthropic answers with 400 and the type of any bad request.
+_UNPAID: Final = "credit balance is too low"
 
 
 class Blame(Enum):
@@ -46,7 +47,7 @@ class Failure:
     retry_after: str | None = None
     """The `Retry-After` header as received."""
     complaint: str = field(default="", repr=False)
-    """Excerpt of the foreign answer, without the key. For the log only."""
+    """Excerpt of the foreign answer, without the key: for the log, and for the sender of a refused input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class RequestContext:
     path: str
     key_reference: str | None
     key: SecretStr | None
+    input_fields: tuple[str, ...] | None = ("input",)
+    """Fields of the body that hold the input. None means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +89,16 @@ def _classify_complaint(
     status: int, headers: dict[str, str], complaint: _Complaint, context: RequestContext
 ) -> Failure:
     known = sorted(complaint.codes & _INDEPENDENT_OF_INPUT)
+    if _UNPAID in complaint.message:
+        known = ["credit balance"]
     if known:
         reason = f"refused the request, whatever its input ({status}, {known[0]})"
         return Failure(reason, Blame.REQUEST, status=status)
     if status == 404:
         reason = f"has no model {context.model}, or nothing at {context.path} (404)"
         return Failure(reason, Blame.REQUEST, status=status)
-    if status in _INPUT_STATUSES and complaint.param and not complaint.param.startswith(_INPUT):
+    fields = context.input_fields
+    if status in _INPUT_STATUSES and fields and complaint.param and not complaint.param.startswith(fields):
         return Failure(f"refused a parameter other than the input ({status})", Blame.REQUEST, status=status)
     if status in _INPUT_STATUSES:
         return Failure(f"refused the input ({status})", Blame.INPUT, status=status)

@@ -9,6 +9,8 @@ from skillbus.agent.domain.errors import (
     AgentError,
     ArgumentsInvalidError,
     CallTimedOutError,
+    ModelFailedError,
+    ModelRefusedError,
     SchemaUnusableError,
     ServerFailedError,
     ServerInFileError,
@@ -16,6 +18,9 @@ from skillbus.agent.domain.errors import (
     ToolExternalError,
     ToolNotCallableError,
     ToolUnknownError,
+    TurnCancelledError,
+    TurnClashError,
+    TurnUnknownError,
 )
 from skillbus.contracts.errors import ErrorCode, RequestError
 
@@ -29,6 +34,11 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     CallTimedOutError: ErrorCode.DEADLINE_EXCEEDED,
     ArgumentsInvalidError: ErrorCode.INVALID_ARGUMENTS,
     SchemaUnusableError: ErrorCode.INVALID_ARGUMENTS,
+    ModelFailedError: ErrorCode.MODEL_UNAVAILABLE,
+    ModelRefusedError: ErrorCode.INVALID_REQUEST,
+    TurnUnknownError: ErrorCode.NOT_FOUND,
+    TurnClashError: ErrorCode.CONFLICT,
+    TurnCancelledError: ErrorCode.CANCELLED,
 }
 
 

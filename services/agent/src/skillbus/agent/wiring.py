@@ -1,6 +1,6 @@
 """Composition root of the agent."""
 
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -9,8 +9,11 @@ from typing import Final
 
 from skillbus.agent.adapters.bus_calls import BusCallFiles, BusSkillRuns
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
+from skillbus.agent.adapters.bus_functions import BusFunctions
 from skillbus.agent.adapters.bus_programs import BusProgramLines, BusProgramRuns, announce_program_call
 from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
+from skillbus.agent.adapters.bus_turns import BusTurnLines, KvTurns, TurnFeed
+from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.adapters.disk_operator_file import DiskOperatorFile
 from skillbus.agent.adapters.outside_access import OutsideAccess
@@ -20,9 +23,13 @@ from skillbus.agent.domain.builtins.date_time import make_datetime_tool
 from skillbus.agent.domain.builtins.files import make_list_files_tool, make_read_file_tool, make_write_file_tool
 from skillbus.agent.domain.builtins.platform import PLATFORM
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
+from skillbus.agent.domain.builtins.reading import make_read_result_tool, make_read_skill_tool
 from skillbus.agent.domain.builtins.run_code import make_run_code_tool
 from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
+from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
+from skillbus.agent.domain.chat.step_calls import StepCaller
+from skillbus.agent.domain.chat.turns import TurnPorts, TurnRegistry
 from skillbus.agent.domain.ports import Registration, ToolSession
 from skillbus.agent.domain.programs.runner import ProgramRunner
 from skillbus.agent.domain.programs.session import ProgramLimits
@@ -31,7 +38,8 @@ from skillbus.agent.domain.servers.operator_servers import OperatorServers
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.agent.errors_on_the_wire import to_wire
-from skillbus.agent.service import AgentHandlers
+from skillbus.agent.service.chats import ChatHandlers
+from skillbus.agent.service.tools_and_servers import AgentHandlers
 from skillbus.agent.settings import AgentSettings
 from skillbus.common.background import run_in_background
 from skillbus.common.bus.caller import Caller
@@ -40,6 +48,7 @@ from skillbus.common.bus.events import CancelLines
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
+from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts import agent as contract
 from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
@@ -55,8 +64,13 @@ from skillbus.contracts.agent.tool_calls import (
     CANCEL_CALL_SIGNALS,
     LIST_BUILTINS,
 )
-from skillbus.contracts.resources import RUN_FILES
+from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS, ChatModel, FindChatModels
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.skills import GET_SKILL
+from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
+from skillbus.providers.client import ProviderClients
 
 _MIB: Final = 1024 * 1024
 
@@ -65,6 +79,7 @@ _MIB: Final = 1024 * 1024
 async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[ServiceHealth]:
     """Run the agent on the bus, following the registered servers, while the context is open."""
     files = BusCallFiles(await open_object_store(bus, RUN_FILES))
+    skills = SkillFiles(partial(bus.caller.call, GET_SKILL), await open_object_store(bus, PACKAGES))
     programs = ProgramRunner(
         runs=BusProgramRuns(bus.caller),
         lines=BusProgramLines(bus),
@@ -75,7 +90,12 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         announce=partial(announce_program_call, bus.client),
     )
     builtins = make_builtin_tools(
-        bus.caller, settings.data / "files", make_run_code_tool(programs.run), without=settings.without_builtins
+        bus.caller,
+        settings.data / "files",
+        make_run_code_tool(programs.run),
+        make_read_skill_tool(skills),
+        make_read_result_tool(files),
+        without=settings.without_builtins,
     )
     publisher = BuiltinPublisher(BusCatalogue(bus.caller), builtins.describe())
     for project in settings.builtin_projects:
@@ -98,6 +118,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         await stack.enter_async_context(servers.follow_all(await stack.enter_async_context(open_server_changes(bus))))
         lines = CancelLines(bus.client, CANCEL_CALL_SIGNALS)
         caller = ToolCaller(catalogue, servers, builtins, BusSkillRuns(bus.caller), files, lines)
+        turns = await stack.enter_async_context(open_turns(bus, settings, builtins, caller, files))
         auditor = CallableAuditor(catalogue, servers, builtins, publisher)
         handlers = AgentHandlers(servers, operator_servers, builtins, caller, auditor)
         routes = [
@@ -110,6 +131,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
             route(CALL_TOOL, handlers.call_tool),
             route(CANCEL_CALL, handlers.cancel_call),
             route(AUDIT_CALLABLE, handlers.audit_callable),
+            *ChatHandlers(turns).list_routes(),
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
@@ -143,3 +165,49 @@ def _open_session(
 
 def _get_time() -> datetime:
     return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def open_turns(
+    bus: Bus, settings: AgentSettings, builtins: BuiltinTools, caller: ToolCaller, files: BusCallFiles
+) -> AsyncGenerator[TurnRegistry]:
+    """Open the registry of turns. Leaving the context closes the connections to all models."""
+
+    async def find_models(wanted: str | None) -> Sequence[ChatModel]:
+        return (await bus.caller.call(FIND_CHAT_MODELS, FindChatModels(model=wanted))).models
+
+    async def build_knowledge(request: BuildContext) -> ContextBuilt:
+        return await bus.caller.call(BUILD_CONTEXT, request)
+
+    async with AsyncExitStack() as stack:
+        clients = await stack.enter_async_context(ProviderClients(settings.build_secrets(), settings.address_rule))
+        feed = TurnFeed(bus)
+        await stack.enter_async_context(feed.run())
+        finder = BusFunctions(bus.caller, builtins)
+        ports = EnginePorts(
+            models=HttpChatModels(clients),
+            finder=finder,
+            build_knowledge=build_knowledge,
+            turns=KvTurns(bus),
+            caller=StepCaller(caller.call, finder, files),
+        )
+        turns = TurnRegistry(
+            ReActEngine(ports),
+            TurnPorts(
+                find_models=find_models,
+                finder=finder,
+                lines=BusTurnLines(bus),
+                publish=feed.publish,
+                announce=feed.announce,
+                describe_error=_describe_error,
+            ),
+        )
+        stack.push_async_callback(turns.close)
+        yield turns
+
+
+def _describe_error(error: Exception) -> RequestError:
+    """Return the error that the caller of a turn gets."""
+    if isinstance(error, RequestError):
+        return error
+    return to_wire(error) or RequestError(ErrorCode.INTERNAL, "The agent failed; see its log.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from skillbus.common.bus import headers
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.embedder import registry as contract
+from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS, ChatModel, ChatModelsFound, FindChatModels
 from skillbus.contracts.embedder.embedding import (
     EmbeddingModel,
     EmbedTexts,
@@ -98,6 +99,7 @@ class RegistryHandlers:
             route(contract.CREATE_MODEL, self.registry.create_model),
             route(contract.UPDATE_MODEL, self.registry.update_model),
             route(contract.DELETE_MODEL, self.delete_model),
+            route(FIND_CHAT_MODELS, self.find_chat_models),
         ]
 
     async def list_providers(self, _: Empty) -> ProvidersListed:
@@ -121,6 +123,10 @@ class RegistryHandlers:
 
     async def get_default_model(self, _: Empty) -> ModelRecord:
         return await self.registry.ensure_default()
+
+    async def find_chat_models(self, request: FindChatModels) -> ChatModelsFound:
+        found = await self.registry.find_chat_models(request.model)
+        return ChatModelsFound(models=tuple(ChatModel(model=one.model, provider=one.provider) for one in found))
 
     async def delete_model(self, request: ModelSelector) -> RegistryEntryDeleted:
         return RegistryEntryDeleted(name=(await self.registry.delete_model(request.id)).name)

@@ -13,7 +13,10 @@ from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import ObjectStore, open_object_store
 from skillbus.common.http_server import PortInUseError, serve_http
 from skillbus.common.runner import StartError
+from skillbus.common.tools.skill_files import SkillFiles
+from skillbus.contracts.agent.turns import TURN_ADVANCED
 from skillbus.contracts.endpoint import Health
+from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox.run_history import RUN_PRINTED
 from skillbus.gateway.adapters.api import build_app
@@ -30,13 +33,13 @@ from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
 from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.audit import SystemAuditor
+from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
-from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
@@ -115,13 +118,14 @@ def _build_app(
     parts = GatewayParts(
         caller,
         installer,
-        SkillFiles(caller, packages),
+        SkillFiles(partial(caller.call, GET_SKILL), packages),
         runner,
         RemoteToolCaller(caller, run_files, open_feed, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=settings.upload_patience_s),
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
         keys,
         SessionRoutes(sessions, authenticator.session_cookie),
+        RemoteTurnRunner(caller, partial(subscribe_to_feed, bus.client, TURN_ADVANCED)),
         recorder,
         SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
     )

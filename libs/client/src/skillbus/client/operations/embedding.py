@@ -1,4 +1,4 @@
-"""Operations on the registry of embedding providers and models, and OpenAI's API."""
+"""Operations on the registry of providers and models, and OpenAI's API."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -49,12 +49,12 @@ def _prepare_model(model: str) -> PreparedRequest:
 
 
 class EmbeddingOperations:
-    """Embedding providers and models, and OpenAI's API."""
+    """Providers and models of embeddings and chats, and OpenAI's API."""
 
     list_providers = json_operation("GET", _PROVIDERS, Empty, ProvidersListed)
     """List all providers, ordered by name. Replies hold references to keys, never keys."""
     create_provider = json_operation("POST", _PROVIDERS, CreateProvider, ProviderRecord)
-    """Register a provider. `api_key` is a reference, `env:NAME` or `file:PATH` at the embedder, never the key."""
+    """Register a provider. `api_key` is a reference, `env:NAME` or `file:PATH` on the server, never the key."""
     get_provider = json_operation("GET", _PROVIDER, ProviderSelector, ProviderRecord)
     """Return one provider."""
     update_provider = json_operation("PATCH", _PROVIDER, UpdateProvider, ProviderRecord)
@@ -64,17 +64,19 @@ class EmbeddingOperations:
     test_provider = json_operation("POST", f"{_PROVIDER}/test", TestProvider, ProviderTested, timeout_s=_PROBE_S)
     """Test a provider by asking it for one vector, bypassing every cache. `ok` and `error` hold the result."""
     list_models = json_operation("GET", _MODELS, Empty, ModelsListed)
-    """List all models: the default model first, the others in the order in which they are tried."""
+    """List all models: embedding models, then chat models, of each kind the default first."""
     create_model = json_operation("POST", _MODELS, CreateModel, ModelRecord, timeout_s=_PROBE_S)
-    """Register a model of a provider. Without `dimensions`, the provider is asked for one vector."""
+    """Register a model of a provider. An embedding model without `dimensions` is asked for one vector; `kind="chat"`
+    registers a model that answers chats."""
     get_default_model = json_operation("GET", f"{_MODELS}/default", Empty, ModelRecord)
-    """Return the default model, which embeds texts when a request names no model."""
+    """Return the default embedding model, which embeds texts when a request names no model."""
     get_model = json_operation("GET", _MODEL, ModelSelector, ModelRecord)
     """Return one model."""
     update_model = json_operation("PATCH", _MODEL, UpdateModel, ModelRecord, timeout_s=_PROBE_S)
-    """Change a model. Fields that are not given stay, an empty text clears. `is_default=True` switches the indexes."""
+    """Change a model. Fields that are not given stay, an empty text clears. `is_default=True` makes it the
+    default of its kind, and that of embeddings switches the indexes."""
     delete_model = custom_operation(HttpRoute("DELETE", _MODEL), prepare_fields(ModelSelector), ignore_reply)
-    """Delete a model that is not the default."""
+    """Delete a model that is not the default. The last chat model can be deleted, too."""
     create_embeddings = custom_operation(
         HttpRoute("POST", "/v1/embeddings", timeout_s=_EMBEDDING_S, is_idempotent=True),
         _prepare_embeddings,
@@ -82,8 +84,8 @@ class EmbeddingOperations:
     )
     """Embed texts, as in OpenAI's API. The reply names the model that made the vectors."""
     list_openai_models = json_operation("GET", "/v1/models", Empty, OpenAiModels)
-    """List the models that can embed texts, the default model first, in OpenAI's format."""
+    """List the models that embed texts and those that answer chats, in OpenAI's format."""
     get_openai_model = custom_operation(
         HttpRoute("GET", "/v1/models/{model}"), _prepare_model, ReplyParser(OpenAiModel)
     )
-    """Return one model that can embed texts, in OpenAI's format."""
+    """Return one model that embeds texts or answers chats, in OpenAI's format."""

@@ -26,7 +26,7 @@ async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
         try:
             await jetstream.key_value(keys.name)
         except (BucketNotFoundError, NotFoundError):
-            config = KeyValueConfig(bucket=keys.name, history=keys.history, replicas=replicas)
+            config = KeyValueConfig(bucket=keys.name, history=keys.history, ttl=keys.ttl_s or None, replicas=replicas)
             await jetstream.create_key_value(config)
     for consumer in resources.CONSUMERS:
         # add_consumer updates a durable consumer in place; FastStream would not change an existing one.

@@ -41,6 +41,8 @@ DEFAULT_GRANTS: Final[Mapping[str, frozenset[Destination]]] = {
     "DASHSCOPE_API_KEY": frozenset(
         Destination("https", f"{host}.aliyuncs.com", 443) for host in ("dashscope", "dashscope-intl")
     ),
+    "ANTHROPIC_API_KEY": frozenset({Destination("https", "api.anthropic.com", 443)}),
+    "GEMINI_API_KEY": frozenset({Destination("https", "generativelanguage.googleapis.com", 443)}),
 }
 """Keys of well-known providers, each for its own hosts. An entry of the operator replaces the one of the same name."""
 

@@ -39,4 +39,5 @@ def _check_reference(value: str) -> str:
 BaseUrl = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_check_base_url)]
 """Address without user, query and fragment, so that it cannot contain a key."""
 SecretReference = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_check_reference)]
-"""Reference to a key: `env:NAME`, an environment variable of the embedder, or `file:PATH`. Keys are never stored."""
+"""Reference to a key: `env:NAME`, an environment variable of the service that calls the provider, or `file:PATH`. Keys
+are never stored."""

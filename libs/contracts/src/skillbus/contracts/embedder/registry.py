@@ -1,4 +1,4 @@
-"""The registry of embedding providers and their models, which the embedder keeps in SQL. It belongs to no project.
+"""The registry of providers and their models, which the embedder keeps in SQL. It belongs to no project.
 
 In an update, an absent field stays as it is, and an empty text clears an optional field.
 """
@@ -21,13 +21,26 @@ class ProviderKind(StrEnum):
     """Protocol of a provider."""
 
     OPENAI = "openai"
-    """`POST /embeddings` of OpenAI, vLLM, LM Studio, text-embeddings-inference and others."""
+    """`POST /embeddings` and `POST /chat/completions` of OpenAI, vLLM, LM Studio and others."""
     OLLAMA = "ollama"
+    """`POST /api/embed` of Ollama, and OpenAI's protocol below its `/v1` for chats."""
     DASHSCOPE = "dashscope"
+    """OpenAI's protocol at Alibaba's address."""
     ANTHROPIC = "anthropic"
-    """Offers no embeddings. Its models are skipped."""
+    """Messages API of Anthropic. It offers no embeddings."""
+    GEMINI = "gemini"
+    """OpenAI's protocol at Google's address."""
     LOCAL = "local"
-    """Models that run in the embedder's process or in a child process."""
+    """Embedding models that run in the embedder's process or in a child process."""
+
+
+class ModelKind(StrEnum):
+    """Task of a model."""
+
+    EMBEDDING = "embedding"
+    """Makes vectors of texts. The embedder calls it."""
+    CHAT = "chat"
+    """Answers chats. The agent calls it."""
 
 
 class LocalRuntime(StrEnum):
@@ -54,16 +67,17 @@ class ProviderFields(Message):
 
     kind: ProviderKind
     base_url: BaseUrl | None = None
-    """Address of the API. Absent means the usual address of the kind; `local` and `anthropic` have none."""
+    """Address of the API. Absent means the usual address of the kind; `local` has none."""
     api_key: SecretReference | None = None
-    """Reference to the key: `env:NAME` for an environment variable of the embedder, or `file:PATH`. The operator lists
-    in `SKILLBUS_SECRETS` which references there are, and the hosts that each may be sent to."""
+    """Reference to the key: `file:PATH`, or `env:NAME` for an environment variable of the embedder, and of the agent
+    for chat models. The operator lists in `SKILLBUS_SECRETS` which references there are, and the hosts that each may be
+    sent to."""
     timeout_s: float = Field(default=10.0, gt=0, le=300)
     """Timeout of one request to the provider, in seconds."""
     max_concurrency: int = Field(default=4, ge=1, le=64)
     """Requests to the provider at the same time."""
     max_batch_texts: int | None = Field(default=None, ge=1, le=2048)
-    """Texts in one request to the provider. Absent means the limit of the kind."""
+    """Texts to embed in one request to the provider. Absent means the limit of the kind."""
     enabled: bool = True
     """False skips the provider's models."""
 
@@ -125,7 +139,7 @@ class TestProvider(Message):
 
     name: ProviderName
     model: ModelName | None = None
-    """Name of any model of the provider. Absent means the provider's first registered model."""
+    """Name of any embedding model of the provider. Absent means the first registered one."""
 
 
 class ProviderTested(Message):
@@ -148,14 +162,14 @@ class Calibration(Message):
 
 
 class ModelFields(Message):
-    """Settings of a model."""
+    """Settings of a model. A chat model has only `priority`, `enabled` and `api_path`."""
 
     dimensions: int | None = Field(default=None, ge=1, le=65_536)
     """Length of the vectors. Absent means that the provider is asked for one vector to find out."""
     request_dimensions: bool = False
     """True asks the provider for vectors of `dimensions`. For models that can shorten their vectors."""
     priority: int = Field(default=100, ge=0, le=10_000)
-    """Order in which models are tried when the default model is not available; lowest first."""
+    """Order in which models of one kind are tried when the default model is not available; lowest first."""
     enabled: bool = True
     api_path: PlainText | None = Field(default=None, pattern=r"^/[\w./-]*$", max_length=200)
     """Path below the provider's address. Absent means the usual path of the kind."""
@@ -178,7 +192,10 @@ class CreateModel(ModelFields):
 
     provider: ProviderName
     name: ModelName
+    kind: ModelKind = ModelKind.EMBEDDING
+    """Task of the model, which never changes. `anthropic` offers no embeddings, `local` no chat models."""
     is_default: bool = False
+    """True makes it the default model of its kind. The first chat model is the default anyway."""
 
 
 class ModelRecord(ModelFields):
@@ -188,9 +205,11 @@ class ModelRecord(ModelFields):
     """32 hexadecimal digits."""
     provider: ProviderName
     name: ModelName
+    kind: ModelKind = ModelKind.EMBEDDING
     is_default: bool
+    """True for one embedding model, and for one chat model if there is any."""
     fingerprint: str | None
-    """Identity of the vectors. Absent until their dimensions are known."""
+    """Identity of the vectors. Absent until their dimensions are known, and for chat models."""
     version: int
     """Number of changes, starting at 1."""
     created_at: datetime
@@ -226,7 +245,7 @@ class ModelSelector(Message):
 
 
 class ModelsListed(Message):
-    """All models: the default model first, the others in the order in which they are tried."""
+    """All models, embedding models first: of each kind the default, then the others in the order of being tried."""
 
     models: tuple[ModelRecord, ...]
 
@@ -238,7 +257,7 @@ class RegistryEntryDeleted(Message):
 
 
 class DefaultModelChanged(Message):
-    """New default model, or new vectors of the default model."""
+    """New default embedding model, or new vectors of it."""
 
     id: str
     provider: ProviderName
@@ -255,7 +274,7 @@ LIST_PROVIDERS: Final = Endpoint(
     name="list_providers",
     request=Empty,
     reply=ProvidersListed,
-    summary="List all embedding providers.",
+    summary="List all providers of models.",
 )
 GET_PROVIDER: Final = Endpoint(
     service=SERVICE,
@@ -283,7 +302,7 @@ UPDATE_PROVIDER: Final = Endpoint(
     name="update_provider",
     request=UpdateProvider,
     reply=ProviderRecord,
-    summary="Change a provider. The change applies to the next embedded text.",
+    summary="Change a provider. The change applies to the next request to it.",
     raises=_CLASHES,
     stores_data=True,
     example={"name": "local", "enabled": True},
@@ -316,7 +335,7 @@ LIST_MODELS: Final = Endpoint(
     name="list_models",
     request=Empty,
     reply=ModelsListed,
-    summary="List all embedding models.",
+    summary="List all models: those that embed texts, and those that answer chats.",
 )
 GET_MODEL: Final = Endpoint(
     service=SERVICE,
@@ -332,27 +351,27 @@ GET_DEFAULT_MODEL: Final = Endpoint(
     name="get_default_model",
     request=Empty,
     reply=ModelRecord,
-    summary="Return the default model. If there is none, it is created first.",
+    summary="Return the default embedding model. If there is none, it is created first.",
 )
 CREATE_MODEL: Final = Endpoint(
     service=SERVICE,
     name="create_model",
     request=CreateModel,
     reply=ModelRecord,
-    summary="Register a model of a provider.",
+    summary="Register an embedding model or a chat model of a provider.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     idempotent=False,
     stores_data=True,
     timeout_s=30.0,
     example={"provider": "local", "name": "all-MiniLM-L6-v2"},
-    act=AuditedAct("name", details=("provider", "is_default")),
+    act=AuditedAct("name", details=("provider", "kind", "is_default")),
 )
 UPDATE_MODEL: Final = Endpoint(
     service=SERVICE,
     name="update_model",
     request=UpdateModel,
     reply=ModelRecord,
-    summary="Change a model, or make it the default. The change applies to the next embedded text.",
+    summary="Change a model, or make it the default of its kind. The change applies to the next use of it.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     stores_data=True,
     timeout_s=30.0,
@@ -364,7 +383,7 @@ DELETE_MODEL: Final = Endpoint(
     name="delete_model",
     request=ModelSelector,
     reply=RegistryEntryDeleted,
-    summary="Delete a model that is not the default.",
+    summary="Delete a model that is not the default. The last chat model can be deleted, too.",
     raises=_CLASHES,
     idempotent=False,
     example={"id": "all-MiniLM-L6-v2"},

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from skillbus.agent.domain.chat.tool_result import RESULT_FILE
 from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.objects import ObjectStore
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -66,13 +67,17 @@ async def _cancel_run(caller: Caller, run: RunSelector) -> None:
 
 
 class BusCallFiles:
-    """Implements `CallFiles` on the bucket `runs`."""
+    """Implements `CallFiles`, `ResultStore` and `ResultReader` on the bucket `runs`."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     async def put(self, project: str, run_id: str, name: str, data: bytes) -> None:
         await self._store.put(f"calls/{project}/{run_id}/{name}", data)
+
+    async def read_result(self, project: str, run_id: str) -> bytes:
+        """Implement `ResultReader`."""
+        return await self._store.get(f"calls/{project}/{run_id}/{RESULT_FILE}", _OUTPUT_BYTES)
 
     async def read_start(self, content: Content, max_bytes: int) -> bytes:
         if content.object_name is None:

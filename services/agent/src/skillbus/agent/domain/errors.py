@@ -9,7 +9,12 @@
     ├── ToolNotCallableError     the tool is in quarantine or disabled
     ├── ToolExternalError        the tool belongs to another system, and skillbus cannot call it
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
-    └── SchemaUnusableError      the tool's schema cannot be used to check arguments
+    ├── SchemaUnusableError      the tool's schema cannot be used to check arguments
+    ├── ModelFailedError         no chat model answered in full
+    ├── ModelRefusedError        a chat model refuses the request
+    ├── TurnUnknownError         no turn with this id is under way, or ended a short time ago
+    ├── TurnClashError           a turn with this id exists
+    └── TurnCancelledError       the turn was cancelled
     BuiltinFailedError           a builtin tool has no result; it becomes the tool's answer
 
 A tool that reports a failure is no error: its answer has `is_error`.
@@ -62,6 +67,26 @@ class ArgumentsInvalidError(AgentError):
 
 class SchemaUnusableError(AgentError):
     """A schema that is invalid, refers elsewhere, or is too expensive to check."""
+
+
+class ModelFailedError(AgentError):
+    """A failure of chat models. The message names each model that was asked and holds no key."""
+
+
+class ModelRefusedError(AgentError):
+    """A request that a chat model refuses. The message holds an excerpt of the provider's reason."""
+
+
+class TurnUnknownError(AgentError):
+    """No such turn."""
+
+
+class TurnClashError(AgentError):
+    """A second turn with the id of another."""
+
+
+class TurnCancelledError(AgentError):
+    """A turn that was cancelled before its end."""
 
 
 class BuiltinFailedError(Exception):

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError, to_json
 
 from skillbus.common.paging import cut_batches
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextRole, TextsEmbedded
-from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
+from skillbus.contracts.embedder.registry import ModelKind, ModelRecord, ProviderKind, ProviderRecord
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import OpenAiError, OpenAiErrorBody, OpenAiModel, OpenAiModels, OpenAiUsage, Problem
 from skillbus.contracts.message import MSGPACK, FloatMatrix, Message, PlainText
@@ -225,14 +225,14 @@ def _write_rows(matrix: FloatMatrix, numbers: range, *, base64: bool) -> Iterato
 
 
 def list_openai_models(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> OpenAiModels:
-    """Return the enabled models of enabled providers that offer embeddings."""
+    """Return the enabled models of enabled providers: those that embed texts, and those that answer chats."""
     usable = _list_usable(providers, models)
     names = Counter(model.name for model in usable)
     return OpenAiModels(data=tuple(_make_model(model, shared=names[model.name] > 1) for model in usable))
 
 
 def find_openai_model(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord], wanted: str) -> OpenAiModel:
-    """Return the model that `/v1/embeddings` accepts under this name. Raises RequestError if there is none."""
+    """Return the model that requests below `/v1` name so. Raises RequestError if there is none."""
     usable = _list_usable(providers, models)
     for model in usable:
         if wanted in {model.name, f"{model.provider}/{model.name}", model.fingerprint, model.id}:
@@ -241,8 +241,13 @@ def find_openai_model(providers: Sequence[ProviderRecord], models: Sequence[Mode
 
 
 def _list_usable(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> list[ModelRecord]:
-    usable = {it.name for it in providers if it.enabled and it.kind is not ProviderKind.ANTHROPIC}
-    return [model for model in models if model.enabled and model.provider in usable]
+    usable = {
+        (it.name, kind)
+        for it in providers
+        for kind in ModelKind
+        if it.enabled and (kind is ModelKind.CHAT or it.kind is not ProviderKind.ANTHROPIC)
+    }
+    return [model for model in models if model.enabled and (model.provider, model.kind) in usable]
 
 
 def _make_model(model: ModelRecord, *, shared: bool) -> OpenAiModel:
@@ -250,6 +255,7 @@ def _make_model(model: ModelRecord, *, shared: bool) -> OpenAiModel:
         id=f"{model.provider}/{model.name}" if shared else model.name,
         created=int(model.created_at.timestamp()),
         owned_by=model.provider,
+        kind=model.kind,
         dimensions=model.dimensions,
         fingerprint=model.fingerprint,
     )

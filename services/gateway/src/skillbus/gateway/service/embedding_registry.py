@@ -1,4 +1,4 @@
-"""The registry of embedding providers and models."""
+"""The registry of providers and their models."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -52,7 +52,7 @@ class ProviderTestBody(Message):
     """Model for a provider test."""
 
     model: ModelName | None = None
-    """Name of any model of the provider. Absent means the provider's first registered model."""
+    """Name of any embedding model of the provider. Absent means the first registered one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class EmbeddingRegistryRoutes:
         return await self.caller.call(LIST_PROVIDERS, Empty())
 
     async def create_provider(self, body: CreateProvider, response: Response) -> ProviderRecord:
-        """Register a provider. `api_key` is a reference, `env:NAME` or `file:PATH` at the embedder, never the key."""
+        """Register a provider. `api_key` is a reference, `env:NAME` or `file:PATH` on the server, never the key."""
         created = await self.caller.call(CREATE_PROVIDER, body)
         response.headers["Location"] = f"{_PROVIDERS}/{created.name}"
         return created
@@ -76,7 +76,7 @@ class EmbeddingRegistryRoutes:
         return await self.caller.call(GET_PROVIDER, ProviderSelector(name=name))
 
     async def update_provider(self, name: ProviderInPath, body: ProviderChanges) -> ProviderRecord:
-        """Change a provider. Absent fields stay, an empty text clears. The change applies to the next text."""
+        """Change a provider. Absent fields stay, an empty text clears. The change applies to the next request."""
         changes = UpdateProvider.model_validate({**body.model_dump(exclude_unset=True), "name": name})
         return await self.caller.call(UPDATE_PROVIDER, changes)
 
@@ -90,17 +90,20 @@ class EmbeddingRegistryRoutes:
         return await self.caller.call(TEST_PROVIDER, request)
 
     async def list_models(self) -> ModelsListed:
-        """List all models: the default model first, the others in the order in which they are tried."""
+        """List all models: embedding models, then chat models, of each kind the default first."""
         return await self.caller.call(LIST_MODELS, Empty())
 
     async def create_model(self, body: CreateModel, response: Response) -> ModelRecord:
-        """Register a model of a provider. Without `dimensions`, the provider is asked for one vector."""
+        """Register a model of a provider: one for embeddings, or one for chats with `kind` `chat`.
+
+        An embedding model without `dimensions` is asked for one vector. The first chat model becomes the default one.
+        """
         created = await self.caller.call(CREATE_MODEL, body)
         response.headers["Location"] = f"{_MODELS}/{created.id}"
         return created
 
     async def get_default_model(self) -> ModelRecord:
-        """Return the default model, which embeds texts when a request names no model."""
+        """Return the default embedding model, which embeds texts when a request names no model."""
         return await self.caller.call(GET_DEFAULT_MODEL, Empty())
 
     async def get_model(self, id: ModelInPath) -> ModelRecord:  # noqa: A002 (the name in the path)
@@ -110,13 +113,14 @@ class EmbeddingRegistryRoutes:
     async def update_model(self, id: ModelInPath, body: ModelChanges) -> ModelRecord:  # noqa: A002
         """Change a model. Absent fields stay, an empty text clears. `is_default: true` makes it the default model.
 
-        A new default model starts the switch of every index to its vectors. `GET /api/indexes` shows the progress.
+        There is one default of each kind. A new default embedding model starts the switch of every index to its
+        vectors. `GET /api/indexes` shows the progress.
         """
         changes = UpdateModel.model_validate({**body.model_dump(exclude_unset=True), "id": id})
         return await self.caller.call(UPDATE_MODEL, changes)
 
     async def delete_model(self, id: ModelInPath) -> None:  # noqa: A002
-        """Delete a model that is not the default."""
+        """Delete a model that is not the default. The last chat model can be deleted, too."""
         await self.caller.call(DELETE_MODEL, ModelSelector(id=id))
 
 

@@ -29,7 +29,7 @@ from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, C
 _JSON: Final = "application/json"
 _EXAMPLE: Final = {"model": "use-multilingual-v3", "input": ["帮我提交代码", "commit my changes"]}
 OpenAiModelInPath = Annotated[
-    PlainText, Path(min_length=1, max_length=300, description="Name as for `model` of `/v1/embeddings`.")
+    PlainText, Path(min_length=1, max_length=300, description="Name as in `model` of a request.")
 ]
 
 
@@ -52,11 +52,11 @@ class OpenAiRoutes:
         return StreamingResponse(parts, media_type=_JSON)  # written in a thread, part by part
 
     async def list_openai_models(self) -> OpenAiModels:
-        """List the models that can embed texts, the default model first."""
+        """List the models that embed texts and those that answer chats, of each kind the default first."""
         return list_openai_models(*await self._list_registered())
 
     async def get_openai_model(self, model: OpenAiModelInPath) -> OpenAiModel:
-        """Return one model that can embed texts."""
+        """Return one model that embeds texts or answers chats."""
         return find_openai_model(*await self._list_registered(), model)
 
     async def _list_registered(self) -> tuple[tuple[ProviderRecord, ...], tuple[ModelRecord, ...]]:

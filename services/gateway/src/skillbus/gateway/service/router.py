@@ -8,8 +8,10 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from skillbus.common.audit_log.recorder import ActRecorder
+from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.http import OpenAiErrorBody
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
+from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.model_tools import ModelToolFinder
@@ -18,9 +20,9 @@ from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
-from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
 from skillbus.gateway.service.access.sessions import SessionRoutes, add_session_routes
+from skillbus.gateway.service.chat import ChatRoutes, add_chat_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
@@ -55,7 +57,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _EMBEDDING, "description": "Register embedding providers and models."},
     {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
     {"name": _DEAD_LETTERS, "description": "List, replay and drop events that a consumer gave up on."},
-    {"name": _OPENAI, "description": "Embeddings and models in the format of OpenAI's API."},
+    {"name": _OPENAI, "description": "Chats, embeddings and models in the format of OpenAI's API."},
     {"name": _KEYS, "description": "Make, list and revoke API keys; log in with one in a browser."},
     {"name": _SYSTEM, "description": "Status, audit, audit log, probes and metrics."},
 )
@@ -75,6 +77,7 @@ class GatewayParts:
     knowledge_importer: KnowledgeImporter
     key_registry: KeyRegistry
     sessions: SessionRoutes
+    turns: RemoteTurnRunner
     recorder: ActRecorder
     system: SystemRoutes
 
@@ -101,5 +104,6 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_session_routes(DocumentedRouter(router, _KEYS), parts.sessions)
     add_system_routes(DocumentedRouter(router, _SYSTEM), parts.system)
     openai_errors = ("application/json", OpenAiErrorBody.__name__)
+    add_chat_routes(DocumentedRouter(router, _OPENAI, openai_errors), ChatRoutes(parts.turns))
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
     return router

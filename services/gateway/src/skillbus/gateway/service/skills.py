@@ -7,6 +7,7 @@ from urllib.parse import quote
 from fastapi import File, Form, Query, Response, UploadFile
 from pydantic import Field
 
+from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import UploadedSkill
@@ -39,7 +40,6 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
 from skillbus.gateway.domain.package_installer import PackageInstaller, UploadedPackage, make_uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.skill_files import SkillFiles
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery, SkillInPath
 
 _SKILLS: Final = "/api/skills"

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from fastapi import Path, Query, Request
 from starlette.requests import ClientDisconnect
 
+from skillbus.common.tools.function_names import encode_name
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import ToolReference, ToolSearchBody, ToolSearchReply, ToolsImported
@@ -40,7 +41,7 @@ from skillbus.gateway.domain.imports.tool_importer import (
     explain_reserved,
     is_reserved,
 )
-from skillbus.gateway.domain.model_tools import ModelToolFinder, encode_name, make_schema
+from skillbus.gateway.domain.model_tools import ModelToolFinder, make_schema
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 

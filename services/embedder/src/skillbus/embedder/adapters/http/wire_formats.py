@@ -57,12 +57,22 @@ class _OpenAiEmbedding(ReplyFormat):
     embedding: Annotated[list[float], Field(fail_fast=True)]
 
 
+class _GeminiEmbedding(_OpenAiEmbedding):
+    index: int = 0
+    """Google omits the index of the first vector."""
+
+
 class _OpenAiUsage(ReplyFormat):
     prompt_tokens: TokenCount | None = None
 
 
 class _OpenAiReply(ReplyFormat):
     data: Annotated[list[_OpenAiEmbedding], Field(fail_fast=True)]
+    usage: _OpenAiUsage | None = None
+
+
+class _GeminiReply(ReplyFormat):
+    data: Annotated[list[_GeminiEmbedding], Field(fail_fast=True)]
     usage: _OpenAiUsage | None = None
 
 
@@ -112,12 +122,21 @@ def _build_openai_body(model: str, texts: Sequence[str], dimensions: int | None)
 
 
 def _parse_openai_reply(reply: bytes) -> ReplyVectors:
-    """Order the vectors by their `index`: the format does not promise the order of the texts."""
     parsed = parse_reply(_OpenAiReply, reply)
-    ordered = sorted(parsed.data, key=lambda item: item.index)
+    return _order_vectors(parsed.data, parsed.usage)
+
+
+def _parse_gemini_reply(reply: bytes) -> ReplyVectors:
+    parsed = parse_reply(_GeminiReply, reply)
+    return _order_vectors(parsed.data, parsed.usage)
+
+
+def _order_vectors(data: Sequence[_OpenAiEmbedding], usage: _OpenAiUsage | None) -> ReplyVectors:
+    """Order the vectors by their `index`: the format does not promise the order of the texts."""
+    ordered = sorted(data, key=lambda item: item.index)
     if [item.index for item in ordered] != list(range(len(ordered))):
         raise ReplyFormatError("answered vectors whose indices are not those of the texts, each once")
-    return ReplyVectors([item.embedding for item in ordered], parsed.usage.prompt_tokens if parsed.usage else None)
+    return ReplyVectors([item.embedding for item in ordered], usage.prompt_tokens if usage else None)
 
 
 def _build_ollama_body(model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:
@@ -170,6 +189,17 @@ _DASHSCOPE: Final = WireFormat(
     parse_vectors=_parse_openai_reply,
 )
 
+# Google accepts 100 texts in a request. Its models read 2,048 tokens of a text; Chinese has less than one a character.
+_GEMINI: Final = WireFormat(
+    "https://generativelanguage.googleapis.com/v1beta/openai",
+    "/embeddings",
+    100,
+    18_000,
+    8_192,
+    build_body=_build_openai_body,
+    parse_vectors=_parse_gemini_reply,
+)
+
 
 def select_wire_format(kind: ProviderKind) -> WireFormat:
     """Return the wire format. Raises ModelUnavailableError for a kind without embeddings, or not reached over HTTP."""
@@ -180,6 +210,8 @@ def select_wire_format(kind: ProviderKind) -> WireFormat:
             return _OLLAMA
         case ProviderKind.DASHSCOPE:
             return _DASHSCOPE
+        case ProviderKind.GEMINI:
+            return _GEMINI
         case ProviderKind.ANTHROPIC:
             raise ModelUnavailableError("anthropic has no embeddings; register a model of another provider")
         case ProviderKind.LOCAL:

@@ -50,7 +50,7 @@ class SqlRegistryStore:
             )
             if raised.rowcount != 1:
                 return False
-            # Parents first, and at most one default: no constraint forbids an intermediate state.
+            # Parents first, and at most one default of a kind: no constraint forbids an intermediate state.
             providers, models = _list_provider_rows(new), _list_model_rows(new)
             old_providers, old_models = _list_provider_rows(seen), _list_model_rows(seen)
             _delete_rows(connection, MODELS.c.id, old_models.keys() - models.keys())
@@ -100,7 +100,7 @@ def _list_provider_rows(records: Records) -> dict[str, Values]:
 
 
 def _list_model_rows(records: Records) -> dict[str, Values]:
-    """List the default last: the old default must be cleared before a new one is set."""
+    """List the defaults last: an old default must be cleared before a new one is set."""
     models = sorted(records.models, key=lambda model: model.is_default)
     return {model.id: model.model_dump(exclude={"fingerprint"}) for model in models}
 

@@ -54,6 +54,7 @@ MODELS: Final = Table(
     Column("id", String(32), primary_key=True),
     Column("provider", String(64), ForeignKey("embedding_providers.name"), nullable=False),
     Column("name", String(200), nullable=False),
+    Column("kind", String(32), nullable=False, server_default="embedding"),
     Column("is_default", Boolean, nullable=False),
     Column("dimensions", Integer),
     Column("request_dimensions", Boolean, nullable=False),
@@ -72,7 +73,7 @@ MODELS: Final = Table(
     UniqueConstraint("provider", "name", name="embedding_models_name"),
     Index(
         "embedding_models_one_default",
-        "is_default",
+        "kind",
         unique=True,
         sqlite_where=text("is_default"),
         postgresql_where=text("is_default"),
@@ -82,7 +83,7 @@ MODELS: Final = Table(
 SCHEMA: Final = Schema(
     METADATA,
     version_table="embedding_registry_version",
-    newest="0001",
+    newest="0002",
     scripts=Path(__file__).parent / "migrations",
     advisory_lock=0x736B_6275_7365_6D62,  # `skbusemb` in ASCII
     first_rows=((STATE, {"id": 1, "revision": 0}),),

@@ -7,7 +7,9 @@ RegistryError                     see `domain/errors.py`
 ├── DefaultInUseError             the default model, or its provider, cannot be deleted or disabled
 ├── NotFitForDefaultError         this model cannot be the default
 ├── KeyNotGivenAgainError         an address cannot change without its key being named again
-├── FieldNotAllowedError          this kind of provider has no use for the field
+├── FieldNotAllowedError          this kind of provider or model has no use for the field
+├── WrongModelKindError           the named model has another task
+├── ChatModelMissingError         no chat model is registered and enabled
 ├── RegistryFullError             one list of the registry cannot hold more
 ├── RegistryConflictError         other changes came first, again and again
 ├── RegistryUnavailableError      the database does not answer, or cannot be opened
@@ -20,12 +22,16 @@ RegistryError                     see `domain/errors.py`
 from collections.abc import Sequence
 from typing import Final
 
-from skillbus.contracts.embedder.registry import ProviderKind
+from skillbus.contracts.embedder.registry import ModelKind
 from skillbus.contracts.errors import ErrorCode
 from skillbus.embedder.domain.errors import RegistryError
 
 _NAMED: Final = 10
 """Most models that a message names."""
+_OTHER_TASKS: Final = {
+    ModelKind.EMBEDDING: "{name} is an embedding model and answers no chats; name a chat model",
+    ModelKind.CHAT: "{name} is a chat model and makes no vectors; name an embedding model",
+}
 
 
 class ProviderUnknownError(RegistryError):
@@ -69,8 +75,21 @@ class KeyNotGivenAgainError(RegistryError):
 class FieldNotAllowedError(RegistryError):
     code = ErrorCode.INVALID_REQUEST
 
-    def __init__(self, field: str, kind: ProviderKind, reason: str) -> None:
-        super().__init__(f"`{field}` does not fit a provider of kind {kind}: {reason}")
+    def __init__(self, field: str, owner: str, reason: str) -> None:
+        super().__init__(f"`{field}` does not fit {owner}: {reason}")
+
+
+class WrongModelKindError(RegistryError):
+    code = ErrorCode.INVALID_REQUEST
+
+    def __init__(self, reference: str, kind: ModelKind) -> None:
+        problem = _OTHER_TASKS[kind].format(name=repr(reference))
+        super().__init__(problem)
+        self.details = {"fields": [{"field": "model", "problem": problem}]}
+
+
+class ChatModelMissingError(RegistryError):
+    code = ErrorCode.MODEL_UNAVAILABLE
 
 
 class RegistryFullError(RegistryError):

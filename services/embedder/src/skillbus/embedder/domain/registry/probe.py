@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord, ProviderTested, TestProvider
+from skillbus.contracts.embedder.registry import ModelKind, ModelRecord, ProviderRecord, ProviderTested, TestProvider
 from skillbus.embedder.domain.errors import EmbedderError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelFactory
 from skillbus.embedder.domain.registry.errors import ProviderUnknownError
@@ -41,7 +41,7 @@ async def measure_dimensions(
 
 
 async def probe_provider(snapshot: RegistrySnapshot, factory: ModelFactory, request: TestProvider) -> ProviderTested:
-    """Ask a provider for one vector, by the named model or the first one registered, and report the outcome.
+    """Ask a provider for one vector, by the named model or the first embedding model, and report the outcome.
 
     Raises ProviderUnknownError.
     """
@@ -50,8 +50,11 @@ async def probe_provider(snapshot: RegistrySnapshot, factory: ModelFactory, requ
         raise ProviderUnknownError(request.name)
     model = _select_model(snapshot, request)
     if model is None:
-        advice = f"provider {provider.name} has no models yet; name one that it may have"
+        advice = f"provider {provider.name} has no embedding models, and this test asks for a vector; name one to try"
         return ProviderTested(ok=False, model=None, took_ms=0.0, error=advice)
+    if model.kind is ModelKind.CHAT:
+        advice = f"{model.name} is a chat model, and this test asks for a vector; name an embedding model"
+        return ProviderTested(ok=False, model=model.name, took_ms=0.0, error=advice)
     started = time.perf_counter()
     dimensions: int | None = None
     reason: str | None = None
@@ -67,7 +70,7 @@ def _select_model(snapshot: RegistrySnapshot, request: TestProvider) -> ModelRec
     """Return the record to test with; a model that is not registered gets a temporary one."""
     models = [one.model for one in snapshot.models if one.provider.name == request.name]
     if request.model is None:
-        return models[0] if models else None
+        return next((model for model in models if model.kind is ModelKind.EMBEDDING), None)
     known = next((model for model in models if model.name == request.model), None)
     now = datetime.now(UTC)
     return known or ModelRecord(

@@ -15,6 +15,7 @@ from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
     DefaultModelChanged,
+    ModelKind,
     ModelRecord,
     ProviderKind,
     ProviderRecord,
@@ -135,15 +136,22 @@ class Registry:
         return found
 
     async def list_models(self) -> tuple[ModelRecord, ...]:
-        """Return all models, disabled ones included, in the order in which they are tried."""
+        """Return all models, disabled ones included: embedding models, then chat models, as each kind is tried."""
         return tuple(one.model for one in (await self.load_snapshot()).models)
 
     async def get_model(self, reference: str) -> ModelRecord:
         """Return the model of this id, name or `provider/name`. Raises ModelUnknownError."""
         return (await self.load_snapshot()).get_model(reference).model
 
+    async def find_chat_models(self, reference: str | None) -> tuple[RegisteredModel, ...]:
+        """Return the chat model of this id, name or `provider/name`; without one, the default and its fallbacks.
+
+        Raises ChatModelMissingError, ModelUnknownError, WrongModelKindError.
+        """
+        return (await self.load_snapshot()).find_chat_models(reference)
+
     async def ensure_default(self) -> ModelRecord:
-        """Return the default model. If there is none, register a local one, once for all replicas."""
+        """Return the default embedding model. If there is none, register a local one, once for all replicas."""
         default = (await self.load_snapshot()).default
         if default is None:
             new = _create_identity()
@@ -170,7 +178,7 @@ class Registry:
         await self._change(lambda records: rules.delete_provider(records, name))
 
     async def create_model(self, request: CreateModel) -> ModelRecord:
-        """Add a model. If its dimensions are unknown, ask it for a vector.
+        """Add a model. If the dimensions of an embedding model are unknown, ask it for a vector.
 
         Raises RegistryError if a rule forbids it, ModelUnavailableError if the dimensions could not be measured or the
         new default can never be used.
@@ -218,7 +226,9 @@ class Registry:
 
     async def _measure_unknown(self, provider: ProviderRecord, model: ModelRecord) -> int | None:
         """Measure the dimensions if only the model itself knows them. Check that a default model can be used."""
-        if provider.kind is ProviderKind.ANTHROPIC or not (model.enabled and provider.enabled):
+        if model.kind is ModelKind.CHAT or provider.kind is ProviderKind.ANTHROPIC:
+            return None
+        if not (model.enabled and provider.enabled):
             return None
         if model.dimensions is not None and not model.is_default:
             return None

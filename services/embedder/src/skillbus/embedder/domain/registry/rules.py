@@ -16,6 +16,8 @@ from skillbus.common.paging import MESSAGE_BYTES, measure_json
 from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
+    ModelFields,
+    ModelKind,
     ModelRecord,
     ProviderFields,
     ProviderKind,
@@ -41,7 +43,10 @@ RecordT = TypeVar("RecordT", ProviderRecord, ModelRecord)
 DEFAULT_PROVIDER: Final = "local"
 DEFAULT_MODEL: Final = "use-multilingual-v3"
 
-_WITHOUT_ADDRESS: Final = frozenset({ProviderKind.LOCAL, ProviderKind.ANTHROPIC})
+_WITHOUT_CHAT: Final = frozenset({ProviderKind.LOCAL})
+_WITHOUT_EMBEDDINGS: Final = frozenset({ProviderKind.ANTHROPIC})
+_OF_CHAT_MODELS: Final = frozenset({"priority", "enabled", "api_path"})
+"""Settings of a chat model. The others are about vectors."""
 _CLEARED_BY_EMPTY_TEXT: Final = frozenset({"base_url", "api_key", "api_path", "path"})
 _COMPUTED_BYTES: Final = 64
 """Bytes that a list adds to each stored record: fingerprint, dimensions, a comma."""
@@ -63,8 +68,10 @@ def get_provider(records: Records, name: str) -> ProviderRecord:
 
 
 def get_model(records: Records, reference: str) -> ModelRecord:
-    """Return the model of this id, `provider/name` or name; of several with the name, the first in the chain."""
-    in_order = sorted(records.models, key=lambda one: (not one.is_default, one.priority, one.provider))
+    """Return the model of this id, `provider/name` or name; of several with the name, the first one listed."""
+    in_order = sorted(
+        records.models, key=lambda one: (one.kind is ModelKind.CHAT, not one.is_default, one.priority, one.provider)
+    )
     for keys in (lambda one: one.id, lambda one: f"{one.provider}/{one.name}", lambda one: one.name):
         for model in in_order:
             if keys(model) == reference:
@@ -89,7 +96,7 @@ def update_provider(records: Records, request: UpdateProvider, now: datetime) ->
     _check_provider(changed)
     if changed.base_url != old.base_url and changed.api_key is not None and request.api_key is None:
         raise KeyNotGivenAgainError(old.name)
-    default = _find_default(records)
+    default = _find_default(records, ModelKind.EMBEDDING)
     if not changed.enabled and default is not None and default.provider == old.name:
         raise DefaultInUseError(f"provider {old.name!r} has the default model {default.name!r}")
     changed = changed.model_copy(update={"version": old.version + 1, "updated_at": now})
@@ -111,8 +118,13 @@ def add_model(records: Records, request: CreateModel, new: RecordIdentity) -> Re
     identity = {"id": new.id, "fingerprint": None, "version": 1, "created_at": new.now, "updated_at": new.now}
     fields = {**_list_given_fields(request), "is_default": request.is_default, **identity}
     model = ModelRecord.model_validate(fields)
+    _check_task(provider, model)
     _check_model(provider, model)
-    others = _clear_default(records.models, new.now) if model.is_default else records.models
+    if model.is_default:
+        _check_default(provider, model)
+    elif model.kind is ModelKind.CHAT and _find_default(records, model.kind) is None:
+        model = model.model_copy(update={"is_default": True})
+    others = _clear_default(records.models, model, new.now) if model.is_default else records.models
     return replace(records, models=(*others, model))
 
 
@@ -123,21 +135,27 @@ def update_model(records: Records, request: UpdateModel, now: datetime) -> Recor
         return records
     if old.is_default and not changed.is_default:
         raise DefaultInUseError(f"{old.name!r} is the default model, and there is always one")
-    if old.is_default and not changed.enabled:
+    if old.is_default and not changed.enabled and old.kind is ModelKind.EMBEDDING:
         raise DefaultInUseError(f"{old.name!r} is the default model")
-    _check_model(get_provider(records, old.provider), changed)
+    provider = get_provider(records, old.provider)
+    _check_model(provider, changed)
+    if changed.is_default and not old.is_default:
+        _check_default(provider, changed)
     changed = changed.model_copy(update={"version": old.version + 1, "updated_at": now})
     models = _replace_record(records.models, old, changed)
     if changed.is_default and not old.is_default:
-        models = _clear_default(models, now, but=changed.id)
+        models = _clear_default(models, changed, now)
     return replace(records, models=models)
 
 
 def delete_model(records: Records, reference: str) -> Records:
+    """Delete a model. The default stays, except the last chat model: chats need no model until somebody starts one."""
     model = get_model(records, reference)
-    if model.is_default:
+    others = tuple(one for one in records.models if one != model)
+    is_needed = model.kind is ModelKind.EMBEDDING or any(one.kind is ModelKind.CHAT for one in others)
+    if model.is_default and is_needed:
         raise DefaultInUseError(f"{model.name!r} is the default model")
-    return replace(records, models=tuple(one for one in records.models if one != model))
+    return replace(records, models=others)
 
 
 def set_dimensions(records: Records, model: ModelRecord, dimensions: int) -> Records:
@@ -147,8 +165,8 @@ def set_dimensions(records: Records, model: ModelRecord, dimensions: int) -> Rec
 
 
 def ensure_default(records: Records, new: RecordIdentity) -> Records:
-    """Make the local model the default if there is no default."""
-    if _find_default(records) is not None:
+    """Make the local model the default embedding model if there is none."""
+    if _find_default(records, ModelKind.EMBEDDING) is not None:
         return records
     records, provider = _ensure_local_provider(records, new)
     if not provider.enabled:
@@ -171,25 +189,43 @@ def _ensure_local_provider(records: Records, new: RecordIdentity) -> tuple[Recor
 
 
 def _check_provider(provider: ProviderRecord) -> None:
-    if provider.base_url is not None and provider.kind in _WITHOUT_ADDRESS:
-        raise FieldNotAllowedError("base_url", provider.kind, "it has no address; omit it")
-    if provider.api_key is not None and provider.kind is ProviderKind.LOCAL:
-        raise FieldNotAllowedError("api_key", provider.kind, "it needs no key; omit it")
+    if provider.kind is not ProviderKind.LOCAL:
+        return
+    if provider.base_url is not None:
+        raise FieldNotAllowedError("base_url", _describe_provider(provider), "it has no address; omit it")
+    if provider.api_key is not None:
+        raise FieldNotAllowedError("api_key", _describe_provider(provider), "it needs no key; omit it")
+
+
+def _check_task(provider: ProviderRecord, model: ModelRecord) -> None:
+    """Refuse a model that its kind of provider does not offer. Models of before this rule stay."""
+    owner = _describe_provider(provider)
+    if model.kind is ModelKind.EMBEDDING and provider.kind in _WITHOUT_EMBEDDINGS:
+        reason = "it has no embeddings; add a chat model (`kind` chat, or `--chat`), or choose another provider"
+        raise FieldNotAllowedError("kind", owner, reason)
+    if model.kind is ModelKind.CHAT and provider.kind in _WITHOUT_CHAT:
+        reason = "it has no chat models; add them to a provider of another kind, such as ollama"
+        raise FieldNotAllowedError("kind", owner, reason)
 
 
 def _check_model(provider: ProviderRecord, model: ModelRecord) -> None:
+    if model.kind is ModelKind.CHAT:
+        for field, info in ModelFields.model_fields.items():
+            if field not in _OF_CHAT_MODELS and getattr(model, field) != info.default:
+                raise FieldNotAllowedError(field, "a chat model", "it is about vectors; omit it")
     if provider.kind is not ProviderKind.LOCAL:
         for field, value in (("runtime", model.runtime), ("path", model.path)):
             if value is not None:
-                raise FieldNotAllowedError(field, provider.kind, "only local models have one; omit it")
+                raise FieldNotAllowedError(field, _describe_provider(provider), "only local models have one; omit it")
     if model.path is not None:
         path = PurePosixPath(model.path.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in model.path:
             reason = "name a directory inside the model folder, like bge-small-zh"
-            raise FieldNotAllowedError("path", provider.kind, reason)
-    if not model.is_default:
-        return
-    if provider.kind is ProviderKind.ANTHROPIC:
+            raise FieldNotAllowedError("path", _describe_provider(provider), reason)
+
+
+def _check_default(provider: ProviderRecord, model: ModelRecord) -> None:
+    if model.kind is ModelKind.EMBEDDING and provider.kind in _WITHOUT_EMBEDDINGS:
         raise NotFitForDefaultError(model.name, "Anthropic has no embeddings; choose a model of another provider")
     if not model.enabled:
         raise NotFitForDefaultError(model.name, "it is disabled; enable it in the same request")
@@ -197,14 +233,19 @@ def _check_model(provider: ProviderRecord, model: ModelRecord) -> None:
         raise NotFitForDefaultError(model.name, f"its provider {provider.name!r} is disabled; enable that first")
 
 
-def _find_default(records: Records) -> ModelRecord | None:
-    return next((model for model in records.models if model.is_default), None)
+def _describe_provider(provider: ProviderRecord) -> str:
+    return f"a provider of kind {provider.kind}"
 
 
-def _clear_default(models: Iterable[ModelRecord], now: datetime, but: str = "") -> tuple[ModelRecord, ...]:
+def _find_default(records: Records, kind: ModelKind) -> ModelRecord | None:
+    return next((model for model in records.models if model.is_default and model.kind is kind), None)
+
+
+def _clear_default(models: Iterable[ModelRecord], new: ModelRecord, now: datetime) -> tuple[ModelRecord, ...]:
+    """Return the models with `new` as the only default of its kind."""
     return tuple(
         model.model_copy(update={"is_default": False, "version": model.version + 1, "updated_at": now})
-        if model.is_default and model.id != but
+        if model.is_default and model.kind is new.kind and model.id != new.id
         else model
         for model in models
     )

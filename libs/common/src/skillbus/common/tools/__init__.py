@@ -1,0 +1,1 @@
+"""Tools as the gateway and the agent both show them: names of functions, and files of skills."""

@@ -1,0 +1,87 @@
+"""Tools as functions for a model: found by the retriever, described by the indexer."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTools
+from skillbus.agent.domain.chat.ports import CatalogueSize
+from skillbus.agent.domain.chat.toolbox import ShownTool
+from skillbus.common.bus.caller import Caller
+from skillbus.common.tools.function_names import encode_name
+from skillbus.contracts.agent.chat import FunctionDefinition
+from skillbus.contracts.http import ToolReference
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction
+from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
+
+_CALLABLE: Final = (ToolType.BUILTIN, ToolType.MCP, ToolType.SKILL)
+_DESCRIPTION_CHARACTERS: Final = 1024
+"""Longest description that OpenAI accepts."""
+_NO_ARGUMENTS: Final = {"type": "object", "properties": {}}
+
+
+class BusFunctions:
+    """Implements `FunctionFinder`."""
+
+    def __init__(self, caller: Caller, builtins: BuiltinTools) -> None:
+        self._caller = caller
+        self._builtins = {tool.id: tool for tool in builtins.describe()}
+
+    async def find_functions(
+        self, project: str, query: str, limit: int, tool_types: Sequence[ToolType]
+    ) -> tuple[ShownTool, ...]:
+        wanted = tuple(kind for kind in tool_types or _CALLABLE if kind in _CALLABLE)
+        if not wanted:
+            return ()
+        # The nearest tools are shown even if none of them is likely: it is the model that decides.
+        request = SearchTools(project=project, query=query, limit=limit, tool_types=wanted, threshold=0.0)
+        found = await self._caller.call(SEARCH_TOOLS, request)
+        described = await self._describe(project, [hit.id for hit in found.results if hit.callable])
+        tools = list[ShownTool]()
+        for hit in found.results:
+            if hit.callable:
+                tools += (_show_function(function) for function in described if function.id == hit.id)
+            elif hit.tool_type is ToolType.SKILL:
+                tools.append(_show_instructions(hit.id, hit.description))
+        return tuple(tools)
+
+    async def describe_tools(self, project: str, ids: Sequence[str]) -> tuple[ShownTool, ...]:
+        known = [one for one in ids if one.partition(":")[0] in _CALLABLE]
+        described = await self._describe(project, [one for one in known if not one.startswith(ID_PREFIX)])
+        tools = list[ShownTool]()
+        for tool_id in known:
+            functions = [function for function in described if function.id == tool_id]
+            if tool_id in self._builtins:
+                builtin = self._builtins[tool_id]
+                functions = [ToolFunction(id=tool_id, description=builtin.description, parameters=builtin.parameters)]
+            tools += map(_show_function, functions)
+            if not functions and tool_id.startswith(f"{ToolType.SKILL}:"):
+                tools.append(_show_instructions(tool_id, ""))
+        return tuple(tools)
+
+    def get_catalogue_size(self, project: str) -> CatalogueSize | None:
+        return None
+
+    async def _describe(self, project: str, ids: Iterable[str]) -> Sequence[ToolFunction]:
+        wanted, functions = tuple(ids), list[ToolFunction]()
+        while wanted:
+            described = await self._caller.call(DESCRIBE_TOOLS, DescribeTools(project=project, ids=wanted))
+            functions += described.functions
+            wanted = described.left_out
+        return functions
+
+
+def _show_function(function: ToolFunction) -> ShownTool:
+    name = encode_name(ToolReference(id=function.id, action=function.action))
+    definition = FunctionDefinition(
+        name=name,
+        description=function.description[:_DESCRIPTION_CHARACTERS],
+        parameters={**_NO_ARGUMENTS, **function.parameters},
+    )
+    return ShownTool(function=definition, id=function.id, action=function.action)
+
+
+def _show_instructions(skill_id: str, description: str) -> ShownTool:
+    name = encode_name(ToolReference(id=skill_id))
+    definition = FunctionDefinition(name=name, description=description[:_DESCRIPTION_CHARACTERS])
+    return ShownTool(function=definition, id=skill_id, instructions_only=True)

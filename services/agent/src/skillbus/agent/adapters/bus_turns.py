@@ -1,0 +1,158 @@
+"""Turns on the bus: lines to the replica that has one, messages to followers, facts, and stored turns."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+from uuid import uuid4
+
+import structlog
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from skillbus.agent.domain.chat.turn_state import TurnState
+from skillbus.common.bus.codec import decode, encode
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.events import CancelLines, publish_event, publish_to_feed
+from skillbus.common.bus.kv_records import KvRecords
+from skillbus.contracts.agent.turns import (
+    CANCEL_TURN_SIGNALS,
+    FOLLOW_TURN_SIGNALS,
+    TURN_ADVANCED,
+    FollowTurn,
+    TurnEvent,
+    TurnFact,
+    TurnFollowed,
+)
+from skillbus.contracts.endpoint import Event
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.resources import TURNS
+
+_SPARE_S: Final = 5.0
+_FACTS: Final = 10_000
+"""Facts that wait for the stream. Further ones are dropped, with a log line."""
+STORED_BYTES: Final = 900 * 1024
+"""Largest stored turn: a message of the bus has 1 MiB."""
+
+log = structlog.get_logger(__name__)
+
+
+class BusTurnLines:
+    """Implements `TurnLines`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._client = bus.client
+        self._cancel_lines = CancelLines(bus.client, CANCEL_TURN_SIGNALS)
+
+    @asynccontextmanager
+    async def listen(
+        self, turn_id: str, project: str, follow: Callable[[FollowTurn], Awaitable[TurnFollowed]]
+    ) -> AsyncGenerator[asyncio.Event]:
+        async def on_follow(message: Msg) -> None:
+            request = decode(FollowTurn, message.data)
+            followed = await follow(request) if request.project == project else TurnFollowed(events=())
+            await message.respond(encode(followed))
+
+        subscription = await self._client.subscribe(_make_subject(turn_id), cb=on_follow)
+        try:
+            async with self._cancel_lines.listen(turn_id, project) as cancelled:
+                yield cancelled
+        finally:
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+
+    async def cancel(self, turn_id: str, project: str) -> bool:
+        return await self._cancel_lines.cancel(turn_id, project)
+
+    async def follow(self, request: FollowTurn) -> TurnFollowed | None:
+        try:
+            answer = await self._client.request(
+                _make_subject(request.turn_id), encode(request), timeout=request.wait_s + _SPARE_S
+            )
+        except NoRespondersError:
+            return None
+        except NatsError as error:
+            raise RequestError(
+                ErrorCode.UNAVAILABLE, f"The turn {request.turn_id} cannot be reached: {error!r}"
+            ) from error
+        return decode(TurnFollowed, answer.data)
+
+
+class TurnFeed:
+    """Sends messages about turns to followers, and facts to the stream in the background."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._facts: asyncio.Queue[tuple[Event[TurnFact], TurnFact]] = asyncio.Queue(_FACTS)
+
+    async def publish(self, event: TurnEvent) -> None:
+        """Send a message to the followers of its turn."""
+        try:
+            await publish_to_feed(self._bus.client, TURN_ADVANCED, event.turn_id, event)
+        except NatsError as error:
+            # Followers see the gap in the numbers, and ask for the messages again.
+            log.warning("turn_event_not_sent", turn_id=event.turn_id, error=repr(error))
+
+    def announce(self, event: Event[TurnFact], fact: TurnFact) -> None:
+        """Store a fact in the background."""
+        if self._facts.full():
+            log.warning("turn_fact_dropped", turn_id=fact.turn_id, fact=event.fact)
+            return
+        self._facts.put_nowait((event, fact))
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Store facts while the context is open; leaving it stores those that wait."""
+        storing = asyncio.create_task(self._store_facts())
+        try:
+            yield
+        finally:
+            await asyncio.wait({storing, asyncio.create_task(self._facts.join())}, timeout=_SPARE_S, return_when=_FIRST)
+            storing.cancel()
+            await asyncio.wait({storing})
+
+    async def _store_facts(self) -> None:
+        while True:
+            event, fact = await self._facts.get()
+            message_id = f"{event.entity}:{event.fact}:{uuid4().hex}"
+            try:
+                await publish_event(
+                    self._bus, event, fact, identity=fact.turn_id, message_id=message_id, project=fact.project
+                )
+            except RequestError as error:
+                log.warning("turn_fact_not_stored", turn_id=fact.turn_id, fact=event.fact, code=error.code)
+            finally:
+                self._facts.task_done()
+
+
+class KvTurns:
+    """Implements `TurnStore`. A turn that is too large is not stored; the next one does without its hidden steps."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._records = KvRecords(bus, TURNS, TurnState, exclude_defaults=True)
+
+    async def save_turn(self, state: TurnState) -> None:
+        # The caller sends its own messages and tools again.
+        own = {"history": (), "chat": state.chat.model_copy(update={"messages": state.chat.messages[-1:], "tools": ()})}
+        kept = state.model_copy(update=own)
+        size = len(encode(kept))
+        if size > STORED_BYTES:
+            log.warning("turn_not_stored", turn_id=state.turn_id, size_bytes=size)
+            return
+        await self._records.save(_make_key(state.chat.project, state.turn_id), kept, 0)
+
+    async def load_turn(self, project: str, turn_id: str) -> TurnState | None:
+        stored = await self._records.load(_make_key(project, turn_id))
+        return None if stored is None else stored.record
+
+
+_FIRST: Final = asyncio.FIRST_COMPLETED
+
+
+def _make_subject(turn_id: str) -> str:
+    return FOLLOW_TURN_SIGNALS.replace("*", turn_id)
+
+
+def _make_key(project: str, turn_id: str) -> str:
+    return f"{project}.{turn_id}"

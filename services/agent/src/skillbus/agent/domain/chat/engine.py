@@ -1,0 +1,317 @@
+"""The ReAct engine: think, choose, call, observe, until the model answers or a limit is met.
+
+The state of a turn between two steps is a `TurnState`: `begin_turn` makes it, `take_step` returns the next one, and
+`end_turn` makes the result of the last one.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import structlog
+
+from skillbus.agent.domain.chat.citations import list_citations
+from skillbus.agent.domain.chat.model import ChatModels, ModelAnswer, ModelCall
+from skillbus.agent.domain.chat.ports import BuildKnowledge, CatalogueSize, FunctionFinder, TurnStore
+from skillbus.agent.domain.chat.prompt import (
+    SEARCH_TOOL,
+    add_knowledge,
+    ask_last_answer,
+    describe_limit,
+    find_last_user_message,
+    instruct_model,
+)
+from skillbus.agent.domain.chat.step_calls import StepCaller
+from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox, estimate_tokens
+from skillbus.agent.domain.chat.turn_state import TurnState, make_call_id, read_turn_id
+from skillbus.agent.domain.errors import ModelFailedError
+from skillbus.contracts.agent.chat import (
+    CalledTool,
+    Chat,
+    ChatMessage,
+    ChatRole,
+    DisclosureUsage,
+    FinishReason,
+    FunctionDefinition,
+    TokenUsage,
+    ToolCallPart,
+    TurnEnded,
+    TurnLimit,
+    TurnStep,
+)
+from skillbus.contracts.agent.turns import TurnEventKind
+from skillbus.contracts.embedder.chat_models import ChatModel
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt
+
+LAST_ANSWER_S: Final = 20.0
+"""Time for a last answer after the time of the turn is over."""
+_LEAST_S: Final = 0.1
+_BETWEEN_STEPS: Final = "\n\n"
+"""Text between the texts of two steps."""
+_QUERY_CHARACTERS: Final = 2_000
+_RESTORED_TURNS: Final = 16
+"""Most earlier turns of which the hidden steps are read, the latest ones."""
+
+log = structlog.get_logger(__name__)
+
+
+class TurnListener(Protocol):
+    """Receiver of what happens in a turn, at once."""
+
+    def add_text(self, text: str) -> None:
+        """Take more text of the answer."""
+
+    def add_call(self, kind: TurnEventKind, call: CalledTool) -> None:
+        """Take a call that begins, or is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePorts:
+    """Ports of the engine."""
+
+    models: ChatModels
+    finder: FunctionFinder
+    build_knowledge: BuildKnowledge
+    turns: TurnStore
+    caller: StepCaller
+
+
+class ReActEngine:
+    """Runs turns. It keeps nothing between two calls of its methods."""
+
+    def __init__(self, ports: EnginePorts) -> None:
+        self._ports = ports
+
+    async def begin_turn(self, chat: Chat, turn_id: str) -> TurnState:
+        """Return the first state: with the tools that fit the words of the user, and the knowledge asked for.
+
+        Raises:
+            RequestError: The knowledge cannot be had.
+        """
+        history, shown, knowledge = await asyncio.gather(
+            self._restore_history(chat), self._find_tools(chat), self._build_knowledge(chat)
+        )
+        taken = {tool.function.name for tool in chat.tools}
+        toolbox = Toolbox().add_tools((tool for tool in shown if tool.name not in taken), 1)
+        if toolbox.shown:
+            history = instruct_model(history, toolbox.shown)
+        known: tuple[str, ...] = ()
+        if knowledge is not None:
+            history = add_knowledge(history, knowledge.text)
+            known = tuple(f"{item.id} v{item.version}" for item in knowledge.items)
+        return TurnState(
+            turn_id=turn_id,
+            chat=chat,
+            began_at=time.time(),
+            history=history,
+            toolbox=toolbox,
+            known_items=known,
+            knowledge_request=None if knowledge is None else knowledge.request_id,
+        )
+
+    async def take_step(self, state: TurnState, models: Sequence[ChatModel], listener: TurnListener) -> TurnState:
+        """Ask the model, call the tools that it chose, and return the next state. The last one has a `finish_reason`.
+
+        Raises:
+            ModelFailedError, ModelRefusedError: The model did not answer.
+        """
+        state = state.model_copy(update={"limit": state.find_limit()})
+        number = len(state.steps) + 1
+        toolbox = state.toolbox if state.limit is not None else state.toolbox.drop_unused(number)
+        state = state.model_copy(
+            update={
+                "toolbox": toolbox,
+                "shown_tokens": state.shown_tokens + estimate_tokens(toolbox.functions),
+                "shown_names": state.shown_names | {tool.name for tool in toolbox.shown},
+            }
+        )
+        answer = await self._ask_model(state, models, listener)
+        if answer is None:
+            # The time is over. The next step asks for a last answer, unless this one was it.
+            is_last = state.limit is not None
+            state = state.model_copy(update={"limit": state.limit or TurnLimit.TIME})
+            return _finish(state, listener) if is_last else state
+        state = _add_answer(state, answer)
+        ours, theirs = _split_calls(state, answer.message.tool_calls)
+        if state.limit is not None or not (ours or theirs):
+            return _finish(state, listener, answer.finish_reason)
+        if ours:
+            state = await self._ports.caller.call_tools(state, ours, listener.add_call)
+        if theirs:
+            state = state.model_copy(update={"finish_reason": FinishReason.TOOL_CALLS, "open_calls": theirs})
+            await self._ports.turns.save_turn(state)
+        return state
+
+    async def _ask_model(
+        self, state: TurnState, models: Sequence[ChatModel], listener: TurnListener
+    ) -> ModelAnswer | None:
+        """Return the model's answer: at the end of the time what there is of it, or None."""
+        left_s = LAST_ANSWER_S if state.limit is not None else max(state.measure_time_left_s(), _LEAST_S)
+        text, separate, answer = list[str](), bool(state.text), None
+        stream = self._ports.models.stream_answer(models, _make_model_call(state))
+        try:
+            async with asyncio.timeout(left_s), aclosing(stream):
+                async for piece in stream:
+                    if isinstance(piece, ModelAnswer):
+                        answer = piece
+                    elif piece:
+                        text.append(piece)
+                        if not state.is_formatted:
+                            listener.add_text(f"{_BETWEEN_STEPS}{piece}" if separate else piece)
+                            separate = False
+        except TimeoutError:
+            if not text or state.is_formatted:
+                return None
+            partial = ChatMessage(role=ChatRole.ASSISTANT, content="".join(text))
+            return ModelAnswer(state.provider, state.model, partial, FinishReason.LENGTH, TokenUsage())
+        if answer is None:
+            raise ModelFailedError("the answer of the model has no end")
+        return _rename_calls(state, answer)
+
+    async def _find_tools(self, chat: Chat) -> tuple[ShownTool, ...]:
+        """Return the tools that are shown before the first step: those shown always, then those that fit."""
+        disclosure = chat.disclosure
+        if chat.options.tool_choice == "none" or not (disclosure.enabled or disclosure.always):
+            return ()
+        ids = (SEARCH_TOOL, *disclosure.always) if disclosure.enabled else disclosure.always
+        always = [
+            tool.model_copy(update={"always": True})
+            for tool in await self._ports.finder.describe_tools(chat.project, ids)
+        ]
+        asked = find_last_user_message(chat.messages)
+        query = "" if asked is None else chat.messages[asked].text.strip()[:_QUERY_CHARACTERS]
+        if not disclosure.enabled or not disclosure.top_k or not query:
+            return tuple(always)
+        try:
+            found = await self._ports.finder.find_functions(
+                chat.project, query, disclosure.top_k, disclosure.tool_types
+            )
+        except RequestError as error:
+            # The model can search by itself, and is told then why the search fails.
+            log.warning("tools_not_found_before_turn", project=chat.project, code=error.code)
+            found = ()
+        return (*always, *found)
+
+    async def _build_knowledge(self, chat: Chat) -> ContextBuilt | None:
+        wanted, asked = chat.knowledge, find_last_user_message(chat.messages)
+        if wanted is None or asked is None or not (query := chat.messages[asked].text.strip()):
+            return None
+        request = BuildContext(
+            project=wanted.project or chat.project,
+            scope=wanted.scope,
+            query=query[:_QUERY_CHARACTERS],
+            budget_tokens=wanted.budget,
+        )
+        return await self._ports.build_knowledge(request)
+
+    async def _restore_history(self, chat: Chat) -> tuple[ChatMessage, ...]:
+        """Return the caller's messages. Answers that called its tools are replaced by all steps before that call."""
+        ended = [turn_id for message in chat.messages if (turn_id := read_turn_id(message)) is not None]
+        kept = dict[str, TurnState]()
+        for turn_id in ended[-_RESTORED_TURNS:]:
+            stored = await self._ports.turns.load_turn(chat.project, turn_id)
+            if stored is not None:
+                kept[turn_id] = stored
+        history = list[ChatMessage]()
+        for message in chat.messages:
+            turn = kept.get(read_turn_id(message) or "")
+            history += (message,) if turn is None else turn.added
+        return tuple(history)
+
+
+def end_turn(state: TurnState, catalogue: CatalogueSize | None) -> TurnEnded:
+    """Return the result of a turn whose state has a `finish_reason`."""
+    disclosure = None
+    if state.shown_names:
+        disclosure = DisclosureUsage(
+            shown_tools=len(state.shown_names),
+            shown_tokens=state.shown_tokens,
+            all_tools=None if catalogue is None else catalogue.tools,
+            all_tokens=None if catalogue is None else catalogue.tokens * len(state.steps),
+        )
+    return TurnEnded(
+        turn_id=state.turn_id,
+        provider=state.provider,
+        model=state.model,
+        message=ChatMessage(role=ChatRole.ASSISTANT, content=state.text or None, tool_calls=state.open_calls),
+        finish_reason=state.finish_reason or FinishReason.STOP,
+        limit=state.limit,
+        usage=state.usage,
+        disclosure=disclosure,
+        steps=state.steps,
+        citations=list_citations(state.text, state.known_items),
+        knowledge_request=state.knowledge_request,
+    )
+
+
+def _make_model_call(state: TurnState) -> ModelCall:
+    """Return the request of the next step. At a limit the tools stay, so that the prompt stays in the cache."""
+    theirs = () if state.chat.options.tool_choice == "none" else state.chat.tools
+    functions: tuple[FunctionDefinition, ...] = (*state.toolbox.functions, *(tool.function for tool in theirs))
+    options, messages = state.chat.options, state.messages
+    if state.steps or not functions:  # a choice of the caller holds for the first step, or the turn would never end
+        options = options.model_copy(update={"tool_choice": None})
+    if state.limit is not None:
+        messages = (*messages, ask_last_answer(state.limit))
+        options = options.model_copy(update={"tool_choice": "none" if functions else None})
+    return ModelCall(messages, functions, options)
+
+
+def _add_answer(state: TurnState, answer: ModelAnswer) -> TurnState:
+    """Return the state with a model's answer as its last step. Of formatted text only that of the last step counts."""
+    text = answer.message.text
+    step = TurnStep(
+        number=len(state.steps) + 1,
+        provider=answer.provider,
+        model=answer.model,
+        text=text,
+        shown=tuple(tool.name for tool in state.toolbox.shown),
+        usage=answer.usage,
+    )
+    changed = {
+        "added": (*state.added, answer.message),
+        "steps": (*state.steps, step),
+        "text": text if state.is_formatted else _BETWEEN_STEPS.join(filter(None, (state.text, text))),
+        "provider": answer.provider,
+        "model": answer.model,
+    }
+    return state.model_copy(update=changed)
+
+
+def _rename_calls(state: TurnState, answer: ModelAnswer) -> ModelAnswer:
+    """Return the answer with ids of calls that lead back to this turn."""
+    parts = answer.message.tool_calls
+    if not parts:
+        return answer
+    renamed = tuple(
+        part.model_copy(update={"id": make_call_id(state.turn_id, number)})
+        for number, part in enumerate(parts, state.calls + 1)
+    )
+    return replace(answer, message=answer.message.model_copy(update={"tool_calls": renamed}))
+
+
+def _split_calls(
+    state: TurnState, parts: Sequence[ToolCallPart]
+) -> tuple[tuple[ToolCallPart, ...], tuple[ToolCallPart, ...]]:
+    """Return the calls of our tools, and those of the caller's."""
+    names = {tool.function.name for tool in state.chat.tools}
+    theirs = tuple(part for part in parts if part.function.name in names)
+    return tuple(part for part in parts if part not in theirs), theirs
+
+
+def _finish(state: TurnState, listener: TurnListener, reason: FinishReason = FinishReason.STOP) -> TurnState:
+    """Return the last state. An answer that a limit ended says so at its end, unless its format has no room for it."""
+    text = state.text
+    if state.limit is not None and not state.is_formatted:
+        line = describe_limit(state.limit)
+        line = f"{_BETWEEN_STEPS}{line}" if text else line
+        listener.add_text(line)
+        text += line
+    elif state.is_formatted:
+        listener.add_text(text)
+    reason = FinishReason.STOP if reason is FinishReason.TOOL_CALLS else reason
+    return state.model_copy(update={"text": text, "finish_reason": reason})

@@ -1,0 +1,194 @@
+"""Calls of tools in one step: arguments checked, limits kept, tools called at the same time, results written."""
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from skillbus.agent.domain.chat.ports import CallAnyTool, FunctionFinder, ResultStore
+from skillbus.agent.domain.chat.prompt import READ_RESULT, SEARCH_TOOL
+from skillbus.agent.domain.chat.tool_result import ResultText, write_error, write_result
+from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox
+from skillbus.agent.domain.chat.turn_state import TurnState
+from skillbus.agent.domain.errors import AgentError, ToolNotCallableError, ToolUnknownError
+from skillbus.agent.domain.tool_answer import ToolAnswer
+from skillbus.contracts.agent.chat import CalledTool, ChatMessage, ChatRole, ToolCallPart, TurnLimit
+from skillbus.contracts.agent.tool_calls import CallTool
+from skillbus.contracts.agent.turns import TurnEventKind
+from skillbus.contracts.errors import RequestError
+
+CALLS_AT_ONCE: Final = 8
+"""Calls of one turn that are under way at the same time."""
+_BEGINNING_CHARACTERS: Final = 1_000
+"""Beginning of a result in the record of the step."""
+_LEAST_S: Final = 0.1
+
+EmitCall = Callable[[TurnEventKind, CalledTool], None]
+
+
+@dataclass(slots=True)
+class _DoneCall:
+    """A call and its result."""
+
+    part: ToolCallPart
+    record: CalledTool
+    result: ResultText
+    tool: ShownTool | None = None
+    found: tuple[ShownTool, ...] = ()
+    gone: bool = False
+    """True if the tool cannot be called any more."""
+
+
+class StepCaller:
+    """Calls the tools that a model asked for in one step."""
+
+    def __init__(self, call_tool: CallAnyTool, finder: FunctionFinder, results: ResultStore) -> None:
+        self._call_tool = call_tool
+        self._finder = finder
+        self._results = results
+
+    async def call_tools(self, state: TurnState, parts: Sequence[ToolCallPart], emit: EmitCall) -> TurnState:
+        """Return the state with the results of these calls, in their order. A failed call is a result too."""
+        gate, step = asyncio.Semaphore(CALLS_AT_ONCE), len(state.steps)
+        counts, limit = dict(state.call_counts), state.limit
+        waiting = list[_DoneCall | asyncio.Task[_DoneCall]]()
+        async with asyncio.TaskGroup() as group:
+            for number, part in enumerate(parts, state.calls + 1):
+                key = f"{part.function.name} {_sort_arguments(part.function.arguments)}"
+                counts[key] = counts.get(key, 0) + 1
+                if number > state.chat.limits.calls:
+                    reason = f"Not called: the turn may make {state.chat.limits.calls} calls, and has made them."
+                    waiting.append(_refuse(part, reason))
+                elif counts[key] > state.chat.limits.equal_calls:
+                    limit = limit or TurnLimit.EQUAL_CALLS
+                    reason = f"Not called: the same call was made {counts[key] - 1} times in this turn already."
+                    waiting.append(_refuse(part, reason))
+                else:
+                    waiting.append(group.create_task(self._call(state, part, emit, gate)))
+        done = [one if isinstance(one, _DoneCall) else one.result() for one in waiting]
+        toolbox = _update_toolbox(state.toolbox, done, step)
+        return state.model_copy(
+            update={
+                "added": (*state.added, *(_make_message(one) for one in done)),
+                "toolbox": toolbox,
+                "calls": state.calls + len(parts),
+                "call_counts": counts,
+                "limit": limit,
+                "steps": (
+                    *state.steps[:-1],
+                    state.steps[-1].model_copy(update={"calls": tuple(one.record for one in done)}),
+                ),
+            }
+        )
+
+    async def _call(self, state: TurnState, part: ToolCallPart, emit: EmitCall, gate: asyncio.Semaphore) -> _DoneCall:
+        tool = state.toolbox.find_tool(part.function.name)
+        if tool is None:
+            return _refuse(part, _explain_unknown(state.toolbox, part.function.name))
+        try:
+            arguments = _parse_arguments(part.function.arguments)
+        except ValueError as error:
+            return _refuse(part, f"The arguments are not a JSON object: {error}. Write the call again.")
+        record = CalledTool(call_id=part.id, id=tool.id, action=tool.action, arguments=arguments)
+        async with gate:
+            emit(TurnEventKind.CALLING, record)
+            done = await self._call_known(state, part, tool, record)
+        emit(TurnEventKind.CALLED, done.record)
+        return done
+
+    async def _call_known(self, state: TurnState, part: ToolCallPart, tool: ShownTool, record: CalledTool) -> _DoneCall:
+        run_id, started, gone = uuid.uuid4().hex, time.perf_counter(), False
+        request = CallTool(
+            project=state.chat.project, id=tool.id, arguments=record.arguments, action=tool.action, run_id=run_id
+        )
+        left_s = max(state.measure_time_left_s(), _LEAST_S)
+        answer: ToolAnswer | None = None
+        try:
+            async with asyncio.timeout(left_s):
+                answer = await self._call_tool(request, run_id, left_s)
+            result = await write_result(answer, self._results, state.chat.project, run_id)
+        except TimeoutError:
+            result = write_error("The call was ended: the time of this turn is over.")
+        except (AgentError, RequestError) as error:
+            gone = isinstance(error, ToolNotCallableError | ToolUnknownError)
+            result = write_error(f"Not done: {error}")
+        found = await self._find_joining(state, answer) if answer is not None and tool.id == SEARCH_TOOL else ()
+        if result.is_cut:
+            found = (*found, *await self._finder.describe_tools(state.chat.project, (READ_RESULT,)))
+        if found:
+            result = result.model_copy(update={"text": f"{result.text}\n{_list_joined(found)}"})
+        record = record.model_copy(
+            update={
+                "is_error": answer is None or answer.is_error,
+                "text": result.plain[:_BEGINNING_CHARACTERS],
+                "duration_ms": (time.perf_counter() - started) * 1000,
+                "run_id": None if answer is None else run_id,
+                "findings": result.findings,
+            }
+        )
+        return _DoneCall(part, record, result, tool, found, gone)
+
+    async def _find_joining(self, state: TurnState, answer: ToolAnswer) -> tuple[ShownTool, ...]:
+        """Return the tools that a search has found, as functions."""
+        structured = answer.structured if isinstance(answer.structured, dict) else {}
+        hits = structured.get("results")
+        ids = [str(hit["id"]) for hit in hits if isinstance(hit, dict)] if isinstance(hits, list) else []
+        types = state.chat.disclosure.tool_types
+        if types:
+            ids = [one for one in ids if one.partition(":")[0] in types]
+        return await self._finder.describe_tools(state.chat.project, ids)
+
+
+def _update_toolbox(toolbox: Toolbox, done: Sequence[_DoneCall], step: int) -> Toolbox:
+    """Return the toolbox with what was called and found, and without what is gone."""
+    for one in done:
+        if one.tool is not None:
+            toolbox = toolbox.drop_tool(one.tool.name) if one.gone else toolbox.add_tools((one.tool,), step)
+        toolbox = toolbox.add_tools(one.found, step)
+    return toolbox
+
+
+def _list_joined(found: Sequence[ShownTool]) -> str:
+    names = [tool.name for tool in found if not tool.instructions_only]
+    skills = [tool.id.partition(":")[2] for tool in found if tool.instructions_only]
+    lines = [f"You can call now: {', '.join(names)}."] if names else []
+    if skills:
+        lines.append(f"Skills to read with builtin__read_skill: {', '.join(skills)}.")
+    return "\n".join(lines)
+
+
+def _refuse(part: ToolCallPart, reason: str) -> _DoneCall:
+    record = CalledTool(call_id=part.id, id=part.function.name, is_error=True, text=reason)
+    return _DoneCall(part, record, write_error(reason))
+
+
+def _explain_unknown(toolbox: Toolbox, name: str) -> str:
+    near = toolbox.list_near_names(name)
+    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    return f"There is no tool {name[:100]!r}.{hint} Find tools with builtin__search_tools."
+
+
+def _make_message(done: _DoneCall) -> ChatMessage:
+    return ChatMessage(role=ChatRole.TOOL, content=done.result.text, tool_call_id=done.part.id)
+
+
+def _parse_arguments(text: str) -> dict[str, JsonValue]:
+    """Parse arguments. Raises ValueError."""
+    parsed = json.loads(text) if text.strip() else {}
+    if not isinstance(parsed, dict):
+        raise ValueError(f"got {type(parsed).__name__}")  # noqa: TRY004 - the caller tells the model either way
+    return parsed
+
+
+def _sort_arguments(text: str) -> str:
+    """Return arguments in one form, so that equal calls are recognised."""
+    try:
+        return to_json(json.dumps(_parse_arguments(text), sort_keys=True)).decode()
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,184 @@
+"""Chat completions in OpenAI's format, and the turns behind them."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import Header, Path, Query, Request, Response
+from pydantic_core import to_json
+from starlette.types import Receive, Scope, Send
+
+from skillbus.contracts.agent.turns import (
+    CANCEL_TURN,
+    CHAT,
+    FOLLOW_TURN,
+    TurnCancelled,
+    TurnEvent,
+    TurnEventKind,
+    TurnSelector,
+)
+from skillbus.contracts.chat_http import ChatCompletion
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.gateway.domain.chat.completions import COMPLETION_PREFIX, ChatCompletionBody, ChunkWriter, make_completion
+from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
+from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
+from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, HEARTBEAT, HEARTBEAT_S
+
+TURN_HEADER: Final = "X-Skillbus-Turn"
+_RUN: Final = "/v1/chat/runs/{turn_id}"
+_EXAMPLE: Final = {"model": "auto", "messages": [{"role": "user", "content": "What is 17 * 23?"}]}
+_REPLY: Final[Documented] = {HTTPStatus.OK.value: {"model": ChatCompletion, "content": {EVENT_STREAM: {}}}}
+_STREAM: Final[Documented] = {
+    HTTPStatus.OK.value: {
+        "description": "Chunks of the turn.",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+    }
+}
+TurnInPath = Annotated[
+    str,
+    Path(pattern=rf"^({COMPLETION_PREFIX})?[0-9a-f]{{32}}$", description="Id of the turn or of the completion."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRoutes:
+    """Handlers of chats."""
+
+    turns: RemoteTurnRunner
+
+    async def create_chat_completion(
+        self, body: ChatCompletionBody, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> Response:
+        """Answer a chat, as in OpenAI's API, with a model that finds and calls the tools of skillbus by itself.
+
+        Tools of the request are the caller's: a call of one ends the turn with `tool_calls`. `usage` counts all steps.
+        The field `skillbus` of the reply tells what showing few tools saved. If the caller closes the connection, the
+        turn is cancelled.
+        """
+        chat = body.to_chat(project, uuid.uuid4().hex)
+        headers = {TURN_HEADER: chat.turn_id or ""}
+        try:
+            if not body.stream:
+                ended = await await_while_connected(request, self.turns.run_turn(chat))
+                return _make_json_response(make_completion(ended), headers)
+            writer = ChunkWriter(
+                chat.turn_id or "",
+                body.model,
+                events=body.options.events,
+                include_usage=body.stream_options is not None and body.stream_options.include_usage,
+            )
+            return await _open_stream(request, self.turns.stream_turn(chat), writer, headers)
+        except CallerLeftError:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+
+    async def follow_chat_run(
+        self,
+        turn_id: TurnInPath,
+        request: Request,
+        project: ProjectInQuery = DEFAULT_PROJECT,
+        after: Annotated[int, Query(ge=-1, description="The `id` of the last known event.")] = -1,
+        last_event_id: Annotated[int | None, Header(ge=0, description="The same as `after`.")] = None,
+    ) -> Response:
+        """Follow a turn again, from its beginning or from an event on, up to ten minutes after its end.
+
+        The chunks are those of the stream, with the steps. Each event has an `id`. Leaving does not cancel the turn.
+        """
+        selector = TurnSelector(project=project, turn_id=turn_id.removeprefix(COMPLETION_PREFIX))
+        start = after if last_event_id is None else last_event_id
+        writer = ChunkWriter(selector.turn_id, "auto", events=True, include_usage=True, numbers=True)
+        try:
+            return await _open_stream(
+                request, self.turns.follow_turn(selector, start), writer, {TURN_HEADER: selector.turn_id}
+            )
+        except CallerLeftError:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+
+    async def cancel_chat_run(self, turn_id: TurnInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> TurnCancelled:
+        """Cancel a turn, with its request to the model and the tools that it is calling."""
+        return await self.turns.cancel_turn(
+            TurnSelector(project=project, turn_id=turn_id.removeprefix(COMPLETION_PREFIX))
+        )
+
+
+async def _open_stream(
+    request: Request, events: AsyncGenerator[TurnEvent], writer: ChunkWriter, headers: dict[str, str]
+) -> Response:
+    """Return a stream that begins with the first chunk. Raises RequestError of a turn that fails before."""
+
+    async def get_first() -> TurnEvent:
+        while (event := await anext(events)).kind is TurnEventKind.BEGUN:
+            pass
+        return event
+
+    first = await await_while_connected(request, get_first())
+    return ChunkStream(first, events, writer, headers)
+
+
+class ChunkStream(Response):
+    """Chunks of one turn. If the caller leaves, `events` is closed, which cancels a turn that it runs."""
+
+    media_type = EVENT_STREAM
+
+    def __init__(
+        self, first: TurnEvent, events: AsyncGenerator[TurnEvent], writer: ChunkWriter, headers: dict[str, str]
+    ) -> None:
+        super().__init__(headers={**headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["Content-Length"]
+        self._first = first
+        self._events = events
+        self._writer = writer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        try:
+            async with aclosing(self._events):
+                await send(start)
+                await await_while_connected(Request(scope, receive), self._send_chunks(send))
+        except CallerLeftError:
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_chunks(self, send: Send) -> None:
+        async def send_chunk(chunk: bytes) -> None:
+            if chunk:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+        await send_chunk(self._writer.encode_event(self._first))
+        getting: asyncio.Future[TurnEvent | None] | None = None
+        try:
+            while True:
+                getting = getting or asyncio.ensure_future(anext(self._events, None))
+                await asyncio.wait([getting], timeout=HEARTBEAT_S)
+                if not getting.done():
+                    await send_chunk(HEARTBEAT)
+                    continue
+                event, getting = getting.result(), None
+                if event is None:
+                    return
+                await send_chunk(self._writer.encode_event(event))
+        except RequestError as error:
+            await send_chunk(self._writer.encode_error(error))
+        finally:
+            if getting is not None:
+                getting.cancel()
+                await asyncio.wait([getting])
+
+
+def _make_json_response(document: object, headers: dict[str, str]) -> Response:
+    return Response(to_json(document), headers=headers, media_type="application/json")
+
+
+def add_chat_routes(router: DocumentedRouter, routes: ChatRoutes) -> None:
+    """Add the routes of chats."""
+    chats = router.with_replies(_REPLY)
+    chats.add("POST", "/v1/chat/completions", Role.RUNNER, routes.create_chat_completion, CHAT.errors, example=_EXAMPLE)
+    followed = router.with_replies(_STREAM)
+    followed.add("GET", _RUN, Role.RUNNER, routes.follow_chat_run, (*FOLLOW_TURN.errors, *CHAT.own_errors))
+    router.add("DELETE", _RUN, Role.RUNNER, routes.cancel_chat_run, CANCEL_TURN.errors)

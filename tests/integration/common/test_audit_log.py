@@ -19,7 +19,7 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.audit_log import AuditDoor, AuditedAct, AuditFact, AuditOutcome, make_audit_subject
-from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.endpoint import Endpoint, make_health_endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.audit_log import AuditEntry, ListAuditLog
 from skillbus.contracts.message import Empty, ProjectMessage
@@ -177,6 +177,25 @@ async def test_an_act_that_cannot_be_recorded_is_answered_as_an_error_and_the_lo
         ("audit_fact_not_recorded", "error", ["wall"])
     ] * 2
     assert "canary" not in repr(logs)
+
+
+async def test_the_health_of_a_service_warns_until_an_act_is_recorded_again(
+    painter: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health = make_health_endpoint("painter")
+
+    async def list_checks() -> list[tuple[str, bool, str]]:
+        checks = (await painter.caller.call(health, Empty())).checks
+        return [(check.name, check.ready, check.warning) for check in checks]
+
+    with monkeypatch.context() as away:
+        away.setattr(AuditStream, "append_fact", BrokenStore.append_fact)
+        with pytest.raises(RequestError):
+            await painter.caller.call(PAINT, Paint(name="wall"))
+        ((name, ready, warning),) = await list_checks()
+    assert (name, ready, "restart NATS" in warning) == ("audit_log", True, True)
+    await painter.caller.call(PAINT, Paint(name="wall"))
+    assert await list_checks() == []
 
 
 async def test_a_fact_waits_for_a_stream_that_is_away_and_is_stored_once(bus: Bus) -> None:

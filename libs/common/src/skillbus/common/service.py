@@ -44,8 +44,11 @@ async def serve_routes(
     Leaving the context drains them.
     """
 
+    recorder = ActRecorder(AuditStream(bus), name)
+
     async def answer_health(_: Empty) -> Health:
-        return await health.health()
+        found, recording = await health.health(), recorder.check_recording()
+        return found.model_copy(update={"checks": (*found.checks, recording)}) if recording.warning else found
 
     responder = Responder(
         bus.client,
@@ -54,7 +57,7 @@ async def serve_routes(
         bus.metrics,
         bus.local_endpoints,
         disk=bus.disk,
-        recorder=ActRecorder(AuditStream(bus), name),
+        recorder=recorder,
         description=SERVICES.get(name, ""),
     )
     await responder.start(*routes, route(make_health_endpoint(name), answer_health), to_wire=to_wire)

@@ -28,6 +28,7 @@ from skillbus.contracts.audit_log import (
     make_audit_subject,
     name_subjects,
 )
+from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import AUDIT_LOG
@@ -84,6 +85,7 @@ class ActRecorder:
     def __init__(self, store: AuditStore, service: str) -> None:
         self._store = store
         self._service = service
+        self._problem = ""
 
     async def carry_out(
         self,
@@ -143,8 +145,17 @@ class ActRecorder:
             await self._store.append_fact(fact)
         except RequestError as error:
             log.exception("audit_fact_not_recorded", error=error.message, fact=fact.model_dump(mode="json"))
+            self._problem = f"the last act was not recorded ({error.message.rstrip('.')}): if that stays, restart NATS"
             return False
+        self._problem = ""
         return True
+
+    def check_recording(self) -> HealthCheck:
+        """Return a check with a warning if the last fact could not be stored.
+
+        The stream cannot be tried: nothing may be written to it but facts, and it cannot be purged.
+        """
+        return HealthCheck(name="audit_log", ready=True, warning=self._problem)
 
     def make_fact(self, name: str, project: str | None, origin: h.Origin) -> AuditFact:
         """Return a fact about an act that is done."""

@@ -105,7 +105,7 @@ async def test_a_program_searches_tools_and_reads_their_schemas(code_mode: CodeM
 schema = await tool_schema(hit["id"])
 [schema["id"], schema["parameters"]["required"], sorted(schema)]
 """)
-    keys = ["description", "id", "name", "parameters", "tool_type"]
+    keys = ["description", "id", "name", "parameters", "stub", "tool_type"]
     assert called.structured == ["builtin:calculate", ["expression"], keys], called
     assert (code_mode.searches[-1].query, code_mode.searches[-1].limit) == ("add numbers", 3)
 

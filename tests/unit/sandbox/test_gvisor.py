@@ -24,10 +24,13 @@ from skillbus.sandbox.adapters.gvisor.runsc import (
     make_config,
     make_root,
 )
+from skillbus.sandbox.adapters.supervision.admission import CachedProbe
 from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, make_rlimits
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
+from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunSpec
+from skillbus.sandbox.domain.run.tool_calls import ToolAccess
 
 LIMITS = Limits(memory_bytes=100 * MIB, work_bytes=8 * MIB, tmp_bytes=4 * MIB, shm_bytes=2 * MIB, processes=40)
 PLAN = ContainerPlan("skillbus-run-0-1", LIMITS, {"/skill": MIB, "/in": MIB})
@@ -173,3 +176,17 @@ async def test_an_engine_that_is_not_there_refuses_and_nothing_takes_its_place(e
 def test_a_skill_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunRejected):
         collect_files(RunSpec(tmp_path / "none", "main.py", Runtime.PYTHON))
+
+
+async def test_a_program_that_may_call_tools_is_refused_before_it_starts(tmp_path: Path) -> None:
+    async def probe() -> IsolationReport:
+        return IsolationReport(IsolationLevel.RUNSC, "runsc", {Runtime.PYTHON: Path("/usr/bin/python3")})
+
+    async def ask(_: bytes) -> bytes:
+        raise AssertionError("it was started")
+
+    tmp_path.joinpath("main.py").write_text("")
+    isolation = GvisorIsolation(Runsc(Path("/nowhere"), program="no-such-runsc"), "tests-")
+    isolation._probe = CachedProbe(probe, 1.0)
+    with pytest.raises(RunRejected, match="cannot run programs that call tools"):
+        await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON), RunControl(tools=ToolAccess(ask, 1, 1)))

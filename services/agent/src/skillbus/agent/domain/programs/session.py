@@ -9,10 +9,12 @@ from uuid import uuid4
 
 import structlog
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from skillbus.agent.domain.builtins.tool import OuterCall
 from skillbus.agent.domain.errors import AgentError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.ports import AgentCatalogue
+from skillbus.agent.domain.programs.stubs import write_stub
 from skillbus.agent.domain.tool_answer import describe_call
 from skillbus.contracts.agent.tool_calls import CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -186,8 +188,8 @@ class ProgramSession:
         if known.state is not ToolState.ACTIVE:
             raise ToolNotCallableError(f"{tool_id[:100]} is {known.state.value}")
         tool = known.tool
-        shown = {"id", "name", "description", "tool_type", "parameters"}
-        return tool.model_dump_json(include=shown).encode()
+        described = tool.model_dump(mode="json", include={"id", "name", "description", "tool_type", "parameters"})
+        return to_json({**described, "stub": write_stub(tool)})
 
 
 def _ms_since(started: float) -> float:

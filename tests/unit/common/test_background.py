@@ -16,6 +16,7 @@ from skillbus.common.background import (
     PeriodicJob,
     PostponedError,
     bind_to_parent,
+    end_tasks,
     finish_within,
     run_in_background,
 )
@@ -28,6 +29,25 @@ async def test_work_that_ends_in_time_is_told_from_work_that_does_not() -> None:
     assert await finish_within(asyncio.sleep(0), 5)
     assert not await finish_within(asyncio.sleep(60), 0.01)
     assert not await finish_within(asyncio.sleep(60), -1)
+
+
+async def test_a_task_that_swallows_a_cancellation_is_ended_all_the_same() -> None:
+    swallowed = 0
+
+    async def work() -> None:
+        nonlocal swallowed
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            swallowed += 1
+        await asyncio.sleep(60)
+
+    tasks = [asyncio.create_task(work()) for _ in range(2)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await end_tasks(*tasks)
+    assert swallowed == 2
+    assert all(task.cancelled() for task in tasks)
 
 
 async def test_an_error_of_the_work_is_raised() -> None:

@@ -30,6 +30,8 @@ except OSError as error:
 """
 """Program that becomes another one, after PR_SET_PDEATHSIG of prctl(2) and undoing what starting Python has changed."""
 
+_CANCEL_AGAIN_S: Final = 0.5
+
 log = structlog.get_logger(__name__)
 
 
@@ -74,6 +76,14 @@ async def finish_within(work: Awaitable[object], within_s: float) -> bool:
 async def _wait_for(work: Awaitable[object]) -> None:
     """Wait in a task, also for a future: a cancelled `asyncio.gather` logs a CancelledError that no task takes."""
     await work
+
+
+async def end_tasks(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks until they have ended: before Python 3.12 a wait in nats-py can swallow a cancellation."""
+    while pending := {task for task in tasks if not task.done()}:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
 
 
 class PostponedError(Exception):

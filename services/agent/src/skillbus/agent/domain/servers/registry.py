@@ -13,7 +13,7 @@ from skillbus.agent.domain.errors import ServerUnknownError
 from skillbus.agent.domain.ports import ServerChangeFeed
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming, ServerFollower
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
-from skillbus.common.background import FailureLog
+from skillbus.common.background import FailureLog, end_tasks
 from skillbus.common.keyed_locks import KeyedLocks
 from skillbus.common.records import WriteConflictError
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
@@ -23,7 +23,6 @@ _TRIES: Final = 3
 _LOOK_AT_ALL_EVERY_S: Final = 60.0
 _LOOK_AT_FILE_EVERY_S: Final = 1.0
 _RETRY_S: Final = 2.0
-_CANCEL_AGAIN_S: Final = 0.5
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +49,7 @@ class ServerRegistry:
         try:
             yield
         finally:
-            while pending := {task for task in watching if not task.done()}:
-                for task in pending:
-                    task.cancel()  # again, if a wait in nats-py swallowed it, as it can before Python 3.12
-                await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
+            await end_tasks(*watching)
             await asyncio.gather(*(self._stop_follower(key) for key in tuple(self._followers)))
             # Those followers remain that were being stopped by a task that was cancelled.
             await asyncio.gather(*(follower.stop() for follower in self._stopping))

@@ -9,7 +9,7 @@ import pytest
 from skillbus.agent.domain.chat.engine import end_turn
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
 from skillbus.agent.domain.chat.turn_state import TurnState
-from skillbus.agent.domain.errors import ToolNotCallableError
+from skillbus.agent.domain.errors import ModelFailedError, ToolNotCallableError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.chat import Chat, ChatMessage, ChatRole, FinishReason, TurnLimit
 from skillbus.contracts.agent.turns import TurnEventKind
@@ -430,3 +430,26 @@ async def test_an_answer_that_is_cut_says_so() -> None:
     )
     state = await bench(cut).run(make_chat())
     assert state.finish_reason is FinishReason.LENGTH
+
+
+async def test_a_text_without_end_is_cut() -> None:
+    one = bench(say(*["x" * 30_000] * 5))
+    state = await one.run(make_chat())
+    assert (len(state.text), state.finish_reason) == (100_000, FinishReason.LENGTH)
+    assert len("".join(one.listener.text)) == 100_000
+    assert len(end_turn(state, None).steps[0].text) == 2_000
+
+
+async def test_long_arguments_reach_the_tool_and_not_the_record() -> None:
+    one = bench(ask((CALL, {"a": "x" * 50_000})), say("Done."))
+    one.tools.found = [CALCULATE]
+    state = await one.run(make_chat())
+    assert one.tools.calls[0].arguments == {"a": "x" * 50_000}
+    assert state.steps[0].calls[0].arguments == {}
+
+
+async def test_calls_whose_arguments_no_message_can_hold_fail_the_turn() -> None:
+    one = bench(ask((CALL, {"a": "x" * 200_000})))
+    one.tools.found = [CALCULATE]
+    with pytest.raises(ModelFailedError, match="more than 100000 characters"):
+        await one.run(make_chat())

@@ -230,6 +230,7 @@ class CalledTool(Message):
     """Id of the tool. For a name that is not of a tool, the name."""
     action: str | None = None
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    """Empty for arguments of more than 4,000 characters."""
     is_error: bool = False
     text: str = ""
     """Beginning of the result."""
@@ -248,7 +249,7 @@ class TurnStep(Message):
     provider: str
     model: str
     text: str = ""
-    """Text of the model besides its calls."""
+    """Beginning of the model's text besides its calls."""
     shown: tuple[str, ...] = ()
     """Names of the tools that the model was shown."""
     calls: tuple[CalledTool, ...] = ()

@@ -25,6 +25,7 @@ from skillbus.contracts.chat_http import ChatCompletion
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.chat.completions import COMPLETION_PREFIX, ChatCompletionBody, ChunkWriter, make_completion
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
@@ -63,6 +64,9 @@ class ChatRoutes:
         turn is cancelled.
         """
         chat = body.to_chat(project, uuid.uuid4().hex)
+        if chat.knowledge is not None and chat.knowledge.project is not None:
+            # The agent reads it, which knows no keys.
+            get_caller(request.scope).check_project(chat.knowledge.project)
         headers = {TURN_HEADER: chat.turn_id or ""}
         try:
             if not body.stream:
@@ -177,7 +181,7 @@ def _make_json_response(document: object, headers: dict[str, str]) -> Response:
 
 def add_chat_routes(router: DocumentedRouter, routes: ChatRoutes) -> None:
     """Add the routes of chats."""
-    chats = router.with_replies(_REPLY)
+    chats = router.with_replies(_REPLY).for_runs()
     chats.add("POST", "/v1/chat/completions", Role.RUNNER, routes.create_chat_completion, CHAT.errors, example=_EXAMPLE)
     followed = router.with_replies(_STREAM)
     followed.add("GET", _RUN, Role.RUNNER, routes.follow_chat_run, (*FOLLOW_TURN.errors, *CHAT.own_errors))

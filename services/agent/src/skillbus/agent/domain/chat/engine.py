@@ -50,6 +50,13 @@ from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextB
 LAST_ANSWER_S: Final = 20.0
 """Time for a last answer after the time of the turn is over."""
 _LEAST_S: Final = 0.1
+_TOLD_CHARACTERS: Final = 2_000
+"""Beginning of a text in the record of a step."""
+TEXT_CHARACTERS: Final = 100_000
+"""Longest text of a turn, so that its result fits into a message of the bus. A longer one is cut, as by
+`max_completion_tokens`."""
+ARGUMENTS_CHARACTERS: Final = 100_000
+"""Longest arguments of all calls in one answer of a model."""
 _BETWEEN_STEPS: Final = "\n\n"
 """Text between the texts of two steps."""
 _QUERY_CHARACTERS: Final = 2_000
@@ -152,6 +159,7 @@ class ReActEngine:
         """Return the model's answer: at the end of the time what there is of it, or None."""
         left_s = LAST_ANSWER_S if state.limit is not None else max(state.measure_time_left_s(), _LEAST_S)
         text, separate, answer = list[str](), bool(state.text), None
+        room = TEXT_CHARACTERS - len(state.text)
         stream = self._ports.models.stream_answer(models, _make_model_call(state))
         try:
             async with asyncio.timeout(left_s), aclosing(stream):
@@ -159,15 +167,16 @@ class ReActEngine:
                     if isinstance(piece, ModelAnswer):
                         answer = piece
                     elif piece:
+                        piece = piece[:room]  # noqa: PLW2901 - the rest is cut
+                        room -= len(piece)
                         text.append(piece)
                         if not state.is_formatted:
                             listener.add_text(f"{_BETWEEN_STEPS}{piece}" if separate else piece)
                             separate = False
+                        if not room:
+                            return _cut_answer(state, text)
         except TimeoutError:
-            if not text or state.is_formatted:
-                return None
-            partial = ChatMessage(role=ChatRole.ASSISTANT, content="".join(text))
-            return ModelAnswer(state.provider, state.model, partial, FinishReason.LENGTH, TokenUsage())
+            return _cut_answer(state, text) if text and not state.is_formatted else None
         if answer is None:
             raise ModelFailedError("the answer of the model has no end")
         return _rename_calls(state, answer)
@@ -268,7 +277,7 @@ def _add_answer(state: TurnState, answer: ModelAnswer) -> TurnState:
         number=len(state.steps) + 1,
         provider=answer.provider,
         model=answer.model,
-        text=text,
+        text=text[:_TOLD_CHARACTERS],
         shown=tuple(tool.name for tool in state.toolbox.shown),
         usage=answer.usage,
     )
@@ -282,11 +291,19 @@ def _add_answer(state: TurnState, answer: ModelAnswer) -> TurnState:
     return state.model_copy(update=changed)
 
 
+def _cut_answer(state: TurnState, text: Sequence[str]) -> ModelAnswer:
+    """Return the answer of a model that is left before its end."""
+    partial = ChatMessage(role=ChatRole.ASSISTANT, content="".join(text))
+    return ModelAnswer(state.provider, state.model, partial, FinishReason.LENGTH, TokenUsage())
+
+
 def _rename_calls(state: TurnState, answer: ModelAnswer) -> ModelAnswer:
     """Return the answer with ids of calls that lead back to this turn."""
     parts = answer.message.tool_calls
     if not parts:
         return answer
+    if sum(len(part.function.arguments) for part in parts) > ARGUMENTS_CHARACTERS:
+        raise ModelFailedError(f"the model wrote calls with more than {ARGUMENTS_CHARACTERS} characters of arguments")
     renamed = tuple(
         part.model_copy(update={"id": make_call_id(state.turn_id, number)})
         for number, part in enumerate(parts, state.calls + 1)

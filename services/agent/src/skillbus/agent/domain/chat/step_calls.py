@@ -25,6 +25,8 @@ from skillbus.contracts.errors import RequestError
 
 CALLS_AT_ONCE: Final = 8
 """Calls of one turn that are under way at the same time."""
+_TOLD_CHARACTERS: Final = 4_000
+"""Longest arguments in the record of the step."""
 _BEGINNING_CHARACTERS: Final = 1_000
 """Beginning of a result in the record of the step."""
 _LEAST_S: Final = 0.1
@@ -95,17 +97,25 @@ class StepCaller:
             arguments = _parse_arguments(part.function.arguments)
         except ValueError as error:
             return _refuse(part, f"The arguments are not a JSON object: {error}. Write the call again.")
-        record = CalledTool(call_id=part.id, id=tool.id, action=tool.action, arguments=arguments)
+        told = arguments if len(part.function.arguments) <= _TOLD_CHARACTERS else {}
+        record = CalledTool(call_id=part.id, id=tool.id, action=tool.action, arguments=told)
         async with gate:
             emit(TurnEventKind.CALLING, record)
-            done = await self._call_known(state, part, tool, record)
+            done = await self._call_known(state, part, tool, record, arguments)
         emit(TurnEventKind.CALLED, done.record)
         return done
 
-    async def _call_known(self, state: TurnState, part: ToolCallPart, tool: ShownTool, record: CalledTool) -> _DoneCall:
+    async def _call_known(
+        self,
+        state: TurnState,
+        part: ToolCallPart,
+        tool: ShownTool,
+        record: CalledTool,
+        arguments: dict[str, JsonValue],
+    ) -> _DoneCall:
         run_id, started, gone = uuid.uuid4().hex, time.perf_counter(), False
         request = CallTool(
-            project=state.chat.project, id=tool.id, arguments=record.arguments, action=tool.action, run_id=run_id
+            project=state.chat.project, id=tool.id, arguments=arguments, action=tool.action, run_id=run_id
         )
         left_s = max(state.measure_time_left_s(), _LEAST_S)
         answer: ToolAnswer | None = None

@@ -1,0 +1,138 @@
+"""Chat completions over HTTP: chunks, lost messages, failures, and who may ask for which knowledge."""
+
+import json
+from typing import Any
+
+import pytest
+
+from skillbus.contracts.agent.chat import Chat, ChatMessage, ChatRole, FinishReason, TokenUsage, TurnEnded
+from skillbus.contracts.agent.turns import CHAT, FOLLOW_TURN, FollowTurn, TurnEvent, TurnEventKind, TurnFollowed
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.message import Message
+
+from .fakes import KEY, World
+
+QUESTION = {"messages": [{"role": "user", "content": "Hi"}]}
+TURN = "f" * 32
+PATH = "/v1/chat/completions"
+
+
+def end(text: str) -> TurnEnded:
+    return TurnEnded(
+        turn_id=TURN,
+        provider="scripted",
+        model="small",
+        message=ChatMessage(role=ChatRole.ASSISTANT, content=text),
+        finish_reason=FinishReason.STOP,
+        usage=TokenUsage(prompt_tokens=3, completion_tokens=2),
+    )
+
+
+def tell(number: int, kind: TurnEventKind, **fields: object) -> TurnEvent:
+    about = {"turn_id": TURN, "number": number, "after": number - 1, "kind": kind, **fields}
+    return TurnEvent.model_validate(about)
+
+
+def read_chunks(text: str) -> list[dict[str, Any]]:
+    data = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    assert data.pop() == "[DONE]"
+    return [json.loads(one) for one in data]
+
+
+def read_text(chunks: list[dict[str, Any]]) -> str:
+    return "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks if chunk.get("choices"))
+
+
+def note_chats(world: World) -> list[Message]:
+    """Answer every chat, and return the list of those that come."""
+    asked = list[Message]()
+
+    def answer(request: Message) -> Message:
+        asked.append(request)
+        return end("ok")
+
+    world.caller.on(CHAT, answer)
+    return asked
+
+
+@pytest.fixture
+def world() -> World:
+    return World(key=KEY)
+
+
+async def test_messages_that_the_feed_lost_are_asked_for(world: World) -> None:
+    world.caller.on(CHAT, lambda _: end("one two three"))
+    whole = [
+        tell(0, TurnEventKind.BEGUN),
+        tell(1, TurnEventKind.TEXT, text="one "),
+        tell(2, TurnEventKind.TEXT, text="two "),
+        tell(3, TurnEventKind.TEXT, text="three"),
+        tell(4, TurnEventKind.ENDED, ended=end("one two three")),
+    ]
+
+    def follow(request: Message) -> Message:
+        assert isinstance(request, FollowTurn)
+        return TurnFollowed(events=tuple(event for event in whole if event.number > request.after))
+
+    world.caller.on(FOLLOW_TURN, follow)
+    for event in (whole[0], whole[1], whole[3]):  # the third and the last are lost
+        world.turn_feed.told.put_nowait(event)
+    async with world.client() as client:
+        answer = await client.post(PATH, json={**QUESTION, "stream": True})
+    chunks = read_chunks(answer.text)
+    assert read_text(chunks) == "one two three"
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    assert world.turn_feed.listening == 0
+
+
+async def test_a_turn_that_fails_before_its_first_text_has_the_status_of_its_error(world: World) -> None:
+    world.caller.on(CHAT, lambda _: RequestError(ErrorCode.MODEL_UNAVAILABLE, "no model answered"))
+    async with world.client() as client:
+        answer = await client.post(PATH, json={**QUESTION, "stream": True})
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "model_unavailable"
+
+
+async def test_a_turn_that_fails_in_the_middle_ends_its_stream_with_an_error(world: World) -> None:
+    world.caller.on(CHAT, lambda _: RequestError(ErrorCode.MODEL_UNAVAILABLE, "it broke off"))
+    world.turn_feed.told.put_nowait(tell(0, TurnEventKind.BEGUN))
+    world.turn_feed.told.put_nowait(tell(1, TurnEventKind.TEXT, text="one "))
+    failed = {"code": ErrorCode.MODEL_UNAVAILABLE, "detail": "it broke off"}
+    world.turn_feed.told.put_nowait(tell(2, TurnEventKind.FAILED, **failed))
+    async with world.client() as client:
+        answer = await client.post(PATH, json={**QUESTION, "stream": True})
+    *_, text, error = read_chunks(answer.text)
+    assert read_text([text]) == "one "
+    assert error["error"]["message"] == "it broke off"
+
+
+async def test_knowledge_of_a_project_that_the_key_lacks_is_refused_and_nobody_is_asked(world: World) -> None:
+    key = world.add_key(Role.RUNNER, "mine", "handbook")
+    asked = note_chats(world)
+
+    async with world.client(key) as client:
+
+        async def ask(project: str) -> int:
+            metadata = {"skillbus": {"knowledge": {"project": project}}}
+            body = {**QUESTION, "metadata": metadata}
+            return (await client.post(PATH, params={"project": "mine"}, json=body)).status_code
+
+        assert await ask("theirs") == 403
+        assert asked == []
+        assert await ask("handbook") == 200
+    (chat,) = asked
+    assert isinstance(chat, Chat)
+    assert chat.knowledge is not None
+    assert (chat.project, chat.knowledge.project) == ("mine", "handbook")
+
+
+async def test_a_caller_cannot_put_words_of_a_provider_into_a_message(world: World) -> None:
+    asked = note_chats(world)
+    message = {"role": "assistant", "content": "x", "upstream": {"signed": True}}
+    async with world.client() as client:
+        answer = await client.post(PATH, json={"messages": [message, *QUESTION["messages"]]})
+    assert answer.status_code == 200
+    (chat,) = asked
+    assert isinstance(chat, Chat)
+    assert [one.upstream for one in chat.messages] == [None, None]

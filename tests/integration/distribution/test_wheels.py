@@ -1,6 +1,8 @@
 """The wheels of `make dist` install alone: each has its files, and finds what it imports among what it declares."""
 
+import json
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -57,14 +59,29 @@ def install(name: str, wheels: Path, site: Path) -> None:
                 (site / top).symlink_to(Path(str(found.locate_file(top))))
 
 
-def run_python(site: Path, program: str) -> str:
-    """Run a program that sees the standard library and the folder, and nothing of this environment."""
-    start = f"import sys; sys.path.insert(0, {str(site)!r}); sys.dont_write_bytecode = True\n"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", start + program], capture_output=True, text=True, check=False, timeout=150
-    )
+def build_command(site: Path, program: str, *arguments: str) -> list[str]:
+    """Return the command for a program that sees the standard library and the folder, and nothing else."""
+    start = f"import sys; sys.path.insert(0, {str(site)!r})\n"
+    return [sys.executable, "-I", "-S", "-c", start + program, *arguments]
+
+
+def run_python(site: Path, program: str, *arguments: str) -> str:
+    command = build_command(site, program, *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def read_document(process: subprocess.Popen[str]) -> dict[str, str]:
+    """Return the JSON document that `up --json` prints when it is ready."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line == "}\n":
+            document: dict[str, str] = json.loads(text)
+            return document
+    raise AssertionError("it ended without being ready")
 
 
 def test_there_is_a_wheel_of_every_distribution(wheels: Path) -> None:
@@ -92,14 +109,20 @@ except ModuleNotFoundError:
     assert own < 1_000_000
 
 
-def test_the_whole_starts_without_its_extras(wheels: Path, tmp_path: Path) -> None:
-    """The import of standalone is that of every service. Help pages are text in the wheel."""
-    install("skillbus", wheels, tmp_path)
-    assert not list(tmp_path.glob("onnxruntime*"))
-    program = """
-import skillbus.standalone.app
-from skillbus.cli.__main__ import main
-sys.argv = ["skillbus", "--help"]
-main()
-"""
-    assert "Usage: skillbus" in run_python(tmp_path, program)
+def test_the_whole_starts_without_its_extras_and_finds_its_tools(wheels: Path, tmp_path: Path) -> None:
+    site, data = tmp_path / "site", str(tmp_path / "data")
+    install("skillbus", wheels, site)
+    assert not list(site.glob("onnxruntime*"))
+    skillbus = "from skillbus.cli.__main__ import main; main()"
+    up = build_command(site, skillbus, "up", "--data", data, "--http-port", "0", "--json")
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(up, stdout=subprocess.PIPE, stderr=log, text=True) as server,
+    ):
+        try:
+            read_document(server)
+            assert "builtin:datetime" in run_python(site, skillbus, "search", "days between two dates", "--data", data)
+        finally:
+            server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0, (tmp_path / "log").read_text()
+    assert (site / "bin" / "skillbus").exists()

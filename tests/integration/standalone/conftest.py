@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,19 +64,16 @@ Start = Callable[..., Awaitable[Started]]
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncGenerator[Start]:
-    """Starts `python -m <arguments>`, or another program; what still runs when the test is over is killed."""
+    """Starts `python -m <arguments>`; what still runs when the test is over is killed."""
     started: list[Started] = []
 
-    async def begin(
-        *arguments: str,
-        environment: Mapping[str, str] | None = None,
-        program: Sequence[str] = (sys.executable, "-m"),
-    ) -> Started:
+    async def begin(*arguments: str, environment: Mapping[str, str] | None = None) -> Started:
         log = tmp_path / f"stderr-{len(started)}"
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SKILLBUS_")}
         with log.open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
-                *program,
+                sys.executable,
+                "-m",
                 *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,

@@ -114,6 +114,9 @@ async def test_an_agent_finds_a_tool_calls_it_and_gets_its_files(system: System)
         assert said(counted) == "1 2 3\n"
         summed = await session.call_tool("call_tool", {"id": "builtin:calculate", "arguments": {"expression": "6 * 7"}})
         assert structure(summed)["result"] == "42"
+        program = """(await call_tool("builtin:calculate", expression="6 * 7"))["structured"]"""
+        ran = await session.call_tool("call_tool", {"id": "builtin:run_code", "arguments": {"code": program}})
+        assert structure(ran)["result"] == "42"
 
         painted = await session.call_tool("run_skill", {"name": "painter"})
         (picture,) = (part for part in painted.content if isinstance(part, types.ImageContent))

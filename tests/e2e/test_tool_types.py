@@ -33,7 +33,10 @@ from .conftest import Json, System, problem, skill_package
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVER = Path(__file__).with_name("weather_server.py")
-BUILTINS = ("calculate", "datetime", "list_files", "platform", "read_file", "run_code", "search_tools", "write_file")
+BUILTINS = (
+    *("calculate", "datetime", "list_files", "platform", "read_file", "read_result", "read_skill"),
+    *("run_code", "search_tools", "write_file"),
+)
 REQUIRED = {"id", "name", "description", "score", "tool_type"}
 """tool-type.md § 3.3.2, the fields that every result has."""
 SKILLS = {
@@ -224,6 +227,25 @@ async def test_the_builtin_tools_of_the_specification_are_listed_catalogued_and_
     assert (await _call(every_kind, "builtin:list_files", path="notes")).text == "a.md (6 bytes)"
     assert "python" in (await _call(every_kind, "builtin:platform")).text
     assert "UTC" in (await _call(every_kind, "builtin:datetime")).text
+
+
+PROGRAM = """
+found = await search_tools("weather forecast of a city", limit=3)
+[tool] = [hit["id"] for hit in found if hit["id"] == "mcp:weather/forecast"]
+print((await tool_schema(tool))["stub"].splitlines()[0])
+[(await call_tool(tool, city=city))["content"][0]["text"] for city in ("Bern", "Turin")]
+"""
+
+
+async def test_a_program_over_http_finds_and_calls_tools(every_kind: System) -> None:
+    path, body = "/api/tools/builtin:run_code/call", {"arguments": {"code": PROGRAM}}
+    answer = (await every_kind.http.post(path, json=body)).json()
+    assert answer["structured"] == ["Bern: rain", "Turin: rain"], answer
+    signature = 'async def call_tool(id: Literal["mcp:weather/forecast"], /, *, city: str) -> dict[str, Any]:\n'
+    assert answer["content"][0]["text"] == signature
+    followed = await every_kind.http.post(f"{path}?stream=true", json=body)
+    events = [line.removeprefix("event: ") for line in followed.text.splitlines() if line.startswith("event: ")]
+    assert events == ["begun", "output", "reply"]
 
 
 @pytest.mark.spec("tool-type.md § 2.1 流程 LLM → vector-search → SearchEngine → toolType")

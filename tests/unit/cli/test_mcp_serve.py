@@ -115,8 +115,11 @@ async def test_sigterm_ends_the_lines_of_a_client_so_that_its_session_ends(monke
         monkeypatch.setattr(sys, "stdin", stdin)
         with os.fdopen(writing, "wb", buffering=0) as client:
             lines = _read_lines()
-            client.write(b"{}\n")
-            assert await anext(lines) == b"{}\n"
+            client.write(b"{}\n\n")
+            assert [await anext(lines), await anext(lines)] == [b"{}\n", b"\n"]
+            long = b"x" * 200_000 + b"\n"
+            writing_long = asyncio.create_task(asyncio.to_thread(client.write, long))
+            assert (await anext(lines), await writing_long) == (long, len(long))
             os.kill(os.getpid(), signal.SIGTERM)
             assert await anext(lines, None) is None
         for reader in (thread for thread in threading.enumerate() if thread.name == "stdin"):

@@ -1,13 +1,14 @@
 """`skillbus mcp serve`."""
 
 import asyncio
+import os
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -30,6 +31,8 @@ Key = Annotated[str | None, typer.Option("--api-key", envvar=list(KEY_VARIABLES)
 ServerData = Annotated[
     Path | None, typer.Option("--data", envvar="SKILLBUS_DATA", file_okay=False, help="Data directory of the skillbus.")
 ]
+
+_CHUNK_BYTES: Final = 64 * 1024
 
 
 @server_command("skillbus mcp serve --data ~/skillbus-data")
@@ -88,12 +91,20 @@ async def _read_lines() -> AsyncIterator[bytes]:
     """
     lines: asyncio.Queue[bytes] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    descriptor = sys.stdin.fileno()
     loop.add_signal_handler(signal.SIGTERM, lines.put_nowait, b"")
 
     def read() -> None:
+        parts: list[bytes] = []
         with suppress(RuntimeError):  # the loop is closed
-            for line in sys.stdin.buffer:
-                loop.call_soon_threadsafe(lines.put_nowait, line)
+            # Not through `sys.stdin`, whose lock this thread would hold while Python ends, which is fatal.
+            while chunk := os.read(descriptor, _CHUNK_BYTES):
+                first, *others = chunk.split(b"\n")
+                parts.append(first)
+                for part in others:
+                    loop.call_soon_threadsafe(lines.put_nowait, b"".join(parts) + b"\n")
+                    parts = [part]
+            loop.call_soon_threadsafe(lines.put_nowait, b"".join(parts))
             loop.call_soon_threadsafe(lines.put_nowait, b"")
 
     threading.Thread(target=read, name="stdin", daemon=True).start()

@@ -9,7 +9,7 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.responder import Responder, route
-from skillbus.common.testing import WAIT_S
+from skillbus.common.testing import WAIT_S, eventually
 from skillbus.contracts.agent.chat import Chat, TurnEnded
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN,
@@ -25,7 +25,14 @@ from skillbus.contracts.agent.turns import (
 )
 from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS, ChatModelsFound, FindChatModels
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolsDescribed
+from skillbus.contracts.indexer.tool_functions import (
+    DESCRIBE_TOOLS,
+    MEASURE_TOOLS,
+    DescribeTools,
+    MeasureTools,
+    ToolsDescribed,
+    ToolsMeasured,
+)
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 
 from ...scripted_answers import Answer, Call
@@ -56,6 +63,9 @@ class Surroundings:
         ]
         return ToolsFound(results=tuple(hits), took_ms=0)
 
+    async def measure(self, _: MeasureTools) -> ToolsMeasured:
+        return ToolsMeasured(tools=5_511, definition_bytes=4_000_000)
+
     async def describe(self, request: DescribeTools) -> ToolsDescribed:
         functions = [{"id": one, "description": "Calculate.", "parameters": {"type": "object"}} for one in request.ids]
         return ToolsDescribed.model_validate({"functions": functions})
@@ -70,6 +80,7 @@ async def around(bus: Bus) -> AsyncGenerator[Surroundings]:
             route(FIND_CHAT_MODELS, surroundings.find_models),
             route(SEARCH_TOOLS, surroundings.search),
             route(DESCRIBE_TOOLS, surroundings.describe),
+            route(MEASURE_TOOLS, surroundings.measure),
         ):
             await responder.start(one)
         yield surroundings
@@ -114,6 +125,15 @@ async def test_a_turn_finds_and_calls_a_tool_and_its_feed_tells_each_step(
     assert [kind for kind in kinds if kind != "text"] == ["begun", "calling", "called", "step", "ended"]
     assert "".join(event.text for event in events) == ended.message.content
     assert events[-1].ended == ended
+
+
+async def test_usage_compares_what_was_shown_with_the_whole_catalogue(
+    bus: Bus, agent: Agent, around: Surroundings
+) -> None:
+    ended = await eventually(lambda: chat(bus), lambda one: one.disclosure is not None and one.disclosure.all_tools)
+    assert ended.disclosure is not None
+    assert (ended.disclosure.all_tools, ended.disclosure.all_tokens) == (5_511, 1_000_000)
+    assert ended.disclosure.shown_tokens < 0.02 * 1_000_000
 
 
 async def test_a_turn_that_ended_can_be_followed_from_any_message_on(

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime
-from skillbus.contracts.indexer.tool_functions import DescribeTools, ToolFunction
+from skillbus.contracts.indexer.tool_functions import DescribeTools, MeasureTools, ToolFunction
 from skillbus.indexer.domain.catalogue.functions import ToolDescriber
 from skillbus.indexer.domain.catalogue.ports import StoredTool
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
@@ -73,3 +73,18 @@ async def test_tools_that_do_not_fit_into_a_message_are_named_as_left_out() -> N
         seen += [function.id for function in reply.functions]
         ids = reply.left_out
     assert seen == [f"lab.{name}" for name in names]
+
+
+async def test_all_functions_of_callable_tools_are_measured() -> None:
+    callable_tool = recorded(described("Reads.", {"id": "mcp:lab/read", "source": "mcp:lab", "parameters": SCHEMA}))
+    describer = make_describer(
+        callable_tool,
+        make_tool("external"),
+        make_tool("held", INJECTION),
+        make_skill("calculate"),
+        make_skill("off", enabled=False),
+    )
+    measured = await describer.measure_tools(MeasureTools())
+    functions = (await describer.describe_tools(DescribeTools(ids=("mcp:lab/read", "skill:calculate")))).functions
+    assert (measured.tools, len(functions)) == (2, 4)
+    assert measured.definition_bytes == sum(len(function.model_dump_json()) for function in functions)

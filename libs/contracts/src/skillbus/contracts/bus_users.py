@@ -44,7 +44,7 @@ from skillbus.contracts.indexer.skills import (
     UPLOAD_REJECTED,
     UPLOAD_TAKEN,
 )
-from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, MEASURE_TOOLS
 from skillbus.contracts.indexer.tools import ACCEPT_TOOL, AUDIT_INDEX, GET_TOOL, LIST_TOOLS, PUT_TOOLS, REMOVE_TOOLS
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, KNOWLEDGE_INDEXED, LIST_KNOWLEDGE_DIGESTS, READ_KNOWLEDGE
 from skillbus.contracts.learner.projects import SET_KNOWLEDGE_PARENT
@@ -119,6 +119,7 @@ class BusUser:
 
 BETWEEN_SERVICES: Final[tuple[AnyEndpoint, ...]] = (
     FIND_CHAT_MODELS,
+    MEASURE_TOOLS,
     FIND_KNOWLEDGE,
     READ_KNOWLEDGE,
     LIST_KNOWLEDGE_DIGESTS,
@@ -182,7 +183,7 @@ BUS_USERS: Final = (
         Zone.AGENT,
         calls=(
             *(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, RUN_PROGRAM, CANCEL_RUN),
-            *(FIND_CHAT_MODELS, BUILD_CONTEXT, DESCRIBE_TOOLS, GET_SKILL),
+            *(FIND_CHAT_MODELS, BUILD_CONTEXT, DESCRIBE_TOOLS, MEASURE_TOOLS, GET_SKILL),
         ),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES,),

@@ -184,6 +184,7 @@ async def open_turns(
         feed = TurnFeed(bus)
         await stack.enter_async_context(feed.run())
         finder = BusFunctions(bus.caller, builtins)
+        stack.push_async_callback(finder.close)
         ports = EnginePorts(
             models=HttpChatModels(clients),
             finder=finder,

@@ -31,7 +31,7 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, START_SWITCH
 from skillbus.contracts.indexer.skills import APPROVE_NETWORK
-from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, MEASURE_TOOLS
 from skillbus.contracts.resources import (
     INDEXER_CHANGES,
     INDEXER_KNOWLEDGE,
@@ -249,6 +249,7 @@ def _make_routes(
         route(tools_contract.REMOVE_TOOLS, tools.remove_tools, permits=8),
         route(tools_contract.GET_TOOL, tools.get_tool),
         route(DESCRIBE_TOOLS, tools.describer.describe_tools),
+        route(MEASURE_TOOLS, tools.describer.measure_tools),
         route(tools_contract.LIST_TOOLS, tools.listing.list_tools, permits=16),
         route(tools_contract.ACCEPT_TOOL, tools.accept_tool, permits=16),
         route(tools_contract.SET_TOOL_STATE, tools.set_tool_state, permits=16),

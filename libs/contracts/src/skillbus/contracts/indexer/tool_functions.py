@@ -40,6 +40,19 @@ class ToolsDescribed(Message):
     """Last ids of the request, whose functions do not fit into the reply. Ask for them again."""
 
 
+class MeasureTools(ProjectMessage):
+    """Project whose tools are measured."""
+
+
+class ToolsMeasured(Message):
+    """Size of all tools of a project that a model could be shown."""
+
+    tools: int
+    """Active tools that can be called."""
+    definition_bytes: int
+    """Bytes of the JSON of all their functions."""
+
+
 DESCRIBE_TOOLS: Final = Endpoint(
     service=SERVICE,
     name="describe_tools",
@@ -47,4 +60,12 @@ DESCRIBE_TOOLS: Final = Endpoint(
     reply=ToolsDescribed,
     summary="Return the functions that a model can call of up to 100 tools and skills.",
     example={"ids": ["skill:calculate", "builtin:calculate"]},
+)
+MEASURE_TOOLS: Final = Endpoint(
+    service=SERVICE,
+    name="measure_tools",
+    request=MeasureTools,
+    reply=ToolsMeasured,
+    summary="Return the number of callable tools of a project, and the size of all their definitions.",
+    timeout_s=30.0,
 )

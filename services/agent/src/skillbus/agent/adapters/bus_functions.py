@@ -1,23 +1,40 @@
 """Tools as functions for a model: found by the retriever, described by the indexer."""
 
+import asyncio
+import math
+import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import structlog
+
 from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTools
 from skillbus.agent.domain.chat.ports import CatalogueSize
-from skillbus.agent.domain.chat.toolbox import ShownTool
+from skillbus.agent.domain.chat.toolbox import BYTES_A_TOKEN, ShownTool
+from skillbus.common.background import end_tasks
 from skillbus.common.bus.caller import Caller
 from skillbus.common.tools.function_names import encode_name
 from skillbus.contracts.agent.chat import FunctionDefinition
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import ToolReference
-from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction
+from skillbus.contracts.indexer.tool_functions import (
+    DESCRIBE_TOOLS,
+    MEASURE_TOOLS,
+    DescribeTools,
+    MeasureTools,
+    ToolFunction,
+)
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 
 _CALLABLE: Final = (ToolType.BUILTIN, ToolType.MCP, ToolType.SKILL)
 _DESCRIPTION_CHARACTERS: Final = 1024
 """Longest description that OpenAI accepts."""
+_MEASURED_EVERY_S: Final = 300.0
+"""Age from which the size of a catalogue is measured again."""
 _NO_ARGUMENTS: Final = {"type": "object", "properties": {}}
+
+log = structlog.get_logger(__name__)
 
 
 class BusFunctions:
@@ -26,6 +43,9 @@ class BusFunctions:
     def __init__(self, caller: Caller, builtins: BuiltinTools) -> None:
         self._caller = caller
         self._builtins = {tool.id: tool for tool in builtins.describe()}
+        self._sizes: dict[str, CatalogueSize] = {}
+        self._measured_at: dict[str, float] = {}
+        self._measuring: set[asyncio.Task[None]] = set()
 
     async def find_functions(
         self, project: str, query: str, limit: int, tool_types: Sequence[ToolType]
@@ -60,7 +80,24 @@ class BusFunctions:
         return tuple(tools)
 
     def get_catalogue_size(self, project: str) -> CatalogueSize | None:
-        return None
+        if time.monotonic() - self._measured_at.get(project, -math.inf) > _MEASURED_EVERY_S:
+            self._measured_at[project] = time.monotonic()
+            measuring = asyncio.create_task(self._measure(project))
+            self._measuring.add(measuring)
+            measuring.add_done_callback(self._measuring.discard)
+        return self._sizes.get(project)
+
+    async def close(self) -> None:
+        """End what is measured in the background."""
+        await end_tasks(*self._measuring)
+
+    async def _measure(self, project: str) -> None:
+        try:
+            measured = await self._caller.call(MEASURE_TOOLS, MeasureTools(project=project))
+        except RequestError as error:
+            log.warning("tools_not_measured", project=project, code=error.code)
+            return
+        self._sizes[project] = CatalogueSize(measured.tools, measured.definition_bytes // BYTES_A_TOKEN)
 
     async def _describe(self, project: str, ids: Iterable[str]) -> Sequence[ToolFunction]:
         wanted, functions = tuple(ids), list[ToolFunction]()

@@ -16,7 +16,7 @@ from skillbus.contracts.message import Message
 KEEP_STEPS: Final = 5
 """Steps that an unused tool stays."""
 _NEAR_NAMES: Final = 3
-_BYTES_A_TOKEN: Final = 4
+BYTES_A_TOKEN: Final = 4
 
 
 class ShownTool(Message):
@@ -86,4 +86,4 @@ class Toolbox(Message):
 
 def estimate_tokens(functions: Iterable[FunctionDefinition]) -> int:
     """Return the estimated tokens of definitions: bytes of their JSON / 4."""
-    return sum(len(to_json(function, exclude_none=True)) for function in functions) // _BYTES_A_TOKEN
+    return sum(len(to_json(function, exclude_none=True)) for function in functions) // BYTES_A_TOKEN

@@ -140,17 +140,17 @@ async def send_inner_request(
         raise
     finally:
         leaving.cancel()
-    _check_reply(reply, scope)
-    return reply
+    return _check_reply(reply, scope)
 
 
-def _check_reply(reply: InnerReply, scope: Scope) -> None:
-    """Raise the error that `send_inner_request` promises for the reply."""
+def _check_reply(reply: InnerReply, scope: Scope) -> InnerReply:
+    """Return the reply, or raise the error that `send_inner_request` promises for it."""
     if reply.is_too_large:
         path, query_string = quote(scope["path"]), scope["query_string"].decode()
         raise ReplyTooLargeError(f"{path}?{query_string}" if query_string else path)
     if reply.status >= HTTPStatus.BAD_REQUEST:
         raise InnerRequestError(Problem.model_validate_json(reply.body))
+    return reply
 
 
 def _make_scope(

@@ -14,7 +14,7 @@ import skillbus.contracts
 from skillbus.contracts.bus_users import ADMINISTRATION, BETWEEN_SERVICES, BUS_USERS, JETSTREAM_DOMAIN, Zone
 from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.documents.nats_accounts import make_inbox_prefix
-from skillbus.contracts.endpoint import Endpoint, Event, Feed
+from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.resources import (
     Consumer,
     KeyValueBucket,
@@ -59,6 +59,12 @@ def test_the_calls_of_a_service_are_those_that_its_code_names(service: str) -> N
     declared = {endpoint.subject for endpoint in USERS[service].calls}
     assert named - declared == set(), f"add the calls to {service} in contracts/bus_users.py"
     assert declared - named == set(), f"remove the calls from {service} in contracts/bus_users.py"
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_work_lines_that_a_service_asks_are_those_that_its_code_names(service: str) -> None:
+    named = {line.pattern for line in list_named(service, WorkLine) if line.service != service}
+    assert named == {line.pattern for line in USERS[service].asks}
 
 
 @pytest.mark.parametrize("service", [name for name in SERVICES if not USERS[name].provisions])

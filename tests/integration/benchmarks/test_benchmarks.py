@@ -11,6 +11,7 @@ from ...programs import open_program
 
 ROOT: Final = Path(__file__).parents[3]
 TINY: Final = {
+    "chat_models": ["--calls", "3", "--rounds", "1"],
     "code_mode": ["--rounds", "1", "--calls", "3"],
     "context_packing": ["--rounds", "1"],
     "embedder_batching": ["--rounds", "1"],

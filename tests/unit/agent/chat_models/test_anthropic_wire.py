@@ -217,6 +217,20 @@ def test_a_format_that_anthropic_lacks_is_refused(form: dict[str, JsonValue]) ->
         build_body(user("x"), response_format=form)
 
 
+def test_thoughts_go_back_with_calls_that_have_new_ids() -> None:
+    events = list_message_events(Answer("Let me see.", calls=[Call("f", {"x": 1}), Call("g")], thinking="hm"))
+    _, answer = read_stream(AnthropicReader(MODEL), events)
+    calls = tuple(call.model_copy(update={"id": f"new_{call.id}"}) for call in answer.message.tool_calls)
+    message = answer.message.model_copy(update={"tool_calls": calls})
+    _, sent, _ = build_body(user("x"), message, result("1", "new_call_1"), result("2", "new_call_2"))["messages"]  # type: ignore[misc]
+    assert sent["content"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "signed hm"},
+        {"type": "text", "text": "Let me see."},
+        {"type": "tool_use", "id": "new_call_1", "name": "f", "input": {"x": 1}},
+        {"type": "tool_use", "id": "new_call_2", "name": "g", "input": {}},
+    ]
+
+
 def test_thoughts_of_another_model_or_of_other_calls_stay_away() -> None:
     events = list_message_events(Answer(calls=[Call("f", {})], thinking="hm"))
     _, answer = read_stream(AnthropicReader(make_chat_model(ProviderKind.ANTHROPIC, name="other")), events)

@@ -221,7 +221,9 @@ def test_thoughts_and_signatures_of_calls_go_back_to_the_model_that_had_them_and
     part = {"id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": {"google": "signed"}}
     thoughts = [chunk({"reasoning_content": "I "}), chunk({"reasoning_content": "see"})]
     _, answer = read_stream(OpenAiReader(MODEL), [*thoughts, chunk({"tool_calls": [part]}), STOP])  # type: ignore[list-item]
-    call = ModelCall((user("x"), answer.message, result("1", "a")))
+    (part_read,) = answer.message.tool_calls
+    renamed = answer.message.model_copy(update={"tool_calls": (part_read.model_copy(update={"id": "z"}),)})
+    call = ModelCall((user("x"), renamed, result("1", "z")))
     messages: Any = build_body(call)["messages"]
     sent = messages[1]
     assert sent["reasoning_content"] == "I see"

@@ -10,6 +10,7 @@ from skillbus.agent.adapters.chat_models.wire import (
     Document,
     clean_name,
     get_object,
+    get_objects,
     get_text,
     get_upstream,
     load_arguments,
@@ -63,23 +64,33 @@ def _build_blocks(candidate: ChatModel, message: ChatMessage) -> list[Document]:
         return [{"type": "tool_result", "tool_use_id": clean_name(message.tool_call_id or ""), "content": result}]
     if message.role is not ChatRole.ASSISTANT:
         return _build_content(message)
-    calls = [clean_name(call.id) for call in message.tool_calls]
-    thought = _read_thought_blocks(candidate, message, calls)
-    if thought:
-        return thought
     uses: list[Document] = [
-        {"type": "tool_use", "id": call_id, "name": clean_name(call.function.name), "input": load_arguments(call)}
-        for call_id, call in zip(calls, message.tool_calls, strict=True)
+        {
+            "type": "tool_use",
+            "id": clean_name(call.id),
+            "name": clean_name(call.function.name),
+            "input": load_arguments(call),
+        }
+        for call in message.tool_calls
     ]
-    return _build_content(message) + uses
+    return _read_thought_blocks(candidate, message, uses) or _build_content(message) + uses
 
 
-def _read_thought_blocks(candidate: ChatModel, message: ChatMessage, calls: Sequence[str]) -> list[Document]:
-    """Return all blocks as this model wrote them, if it signed thoughts and these are its calls. Nothing otherwise."""
-    blocks = get_upstream(candidate, message).get("blocks")
-    listed = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+def _read_thought_blocks(candidate: ChatModel, message: ChatMessage, uses: Sequence[Document]) -> list[Document]:
+    """Return all blocks as this model wrote them, if it signed thoughts, with these calls in place of its own.
+
+    Nothing if there are no thoughts, or other calls. The ids of calls may have been replaced.
+    """
+    listed = get_objects(get_upstream(candidate, message), "blocks")
     written = [block for block in listed if block.get("type") != "text" or get_text(block, "text").strip()]
-    return written if [block.get("id") for block in written if block.get("type") == "tool_use"] == [*calls] else []
+    if [clean_name(get_text(block, "name")) for block in written if _is_use(block)] != [use["name"] for use in uses]:
+        return []
+    left = iter(uses)
+    return [next(left) if _is_use(block) else block for block in written]
+
+
+def _is_use(block: Document) -> bool:
+    return block.get("type") == "tool_use"
 
 
 def _build_content(message: ChatMessage) -> list[Document]:

@@ -18,7 +18,6 @@ from skillbus.agent.adapters.chat_models.wire import (
     get_object,
     get_text,
     keep_upstream,
-    load_arguments,
     parse_document,
 )
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
@@ -186,8 +185,6 @@ class AnthropicReader:
         for (number, field), pieces in self._pieces.items():
             block = self._blocks[number]
             block[field] = get_text(block, field) + "".join(pieces)
-        for number, part in zip(self._calls, answer.message.tool_calls, strict=True):
-            self._blocks[number] |= {"id": part.id, "input": load_arguments(part)}
         return keep_upstream(answer, {"blocks": list[JsonValue](self._blocks)})
 
     def _begin_block(self, block: Document) -> str:

@@ -5,6 +5,7 @@ index 0, arguments as an object, `stop` as the finish reason of calls, no `[DONE
 """
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Final
 
 from pydantic import JsonValue
@@ -58,6 +59,8 @@ _OWN_FIELDS: Final = frozenset(
 _LAST: Final = b"[DONE]"
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
 """Names of the thoughts. DeepSeek and others want them back together with the results of the calls they led to."""
+_EXTRAS: Final = "extra_content"
+"""Field of a call with the signature of the thought that led to it. Gemini wants it back."""
 _FINISH: Final[Mapping[str, FinishReason]] = {
     "stop": FinishReason.STOP,
     "length": FinishReason.LENGTH,
@@ -120,15 +123,16 @@ def _build_message(candidate: ChatModel, message: ChatMessage) -> dict[str, obje
     if not message.tool_calls:
         return {**built, "content": content or ""}
     upstream = get_upstream(candidate, message)
-    extras = get_object(upstream, "extra_content")
+    extras = upstream.get(_EXTRAS)
+    extras = extras if isinstance(extras, list) and len(extras) == len(message.tool_calls) else []
     built["tool_calls"] = [
         {
             "id": call.id,
             "type": "function",
             "function": {"name": clean_name(call.function.name), "arguments": to_json(load_arguments(call)).decode()},
-            **({"extra_content": extras[call.id]} if call.id in extras else {}),
+            **({} if extra is None else {_EXTRAS: extra}),
         }
-        for call in message.tool_calls
+        for call, extra in zip_longest(message.tool_calls, extras)
     ]
     return built | {name: upstream[name] for name in _THOUGHTS if name in upstream}
 
@@ -178,12 +182,10 @@ class OpenAiReader:
             raise ReplyFormatError("broke off before the end of the answer")
         answer = self._answer.build_answer(_FINISH.get(self._finish, FinishReason.STOP), self._usage)
         parts = answer.message.tool_calls
-        extras: Document = {
-            part.id: call.extra for call, part in zip(self._answer.calls, parts, strict=True) if call.extra is not None
-        }
         kept: Document = {name: "".join(texts) for name, texts in self._thoughts.items()}
-        if extras:
-            kept["extra_content"] = extras
+        extras = [call.extra for call in self._answer.calls]  # by position: ids of calls may be replaced
+        if any(extra is not None for extra in extras):
+            kept[_EXTRAS] = extras
         return keep_upstream(answer, kept) if parts and kept else answer
 
     def _read_call(self, part: Document) -> None:
@@ -194,9 +196,9 @@ class OpenAiReader:
         if name != call.name:  # some servers repeat it in each piece
             call.name += name
         self._answer.add_arguments(call, function.get("arguments"))
-        if part.get("extra_content") is not None:  # signatures of thoughts, which Gemini wants back
-            self._answer.count_characters(to_json(part["extra_content"]).decode())
-            call.extra = part["extra_content"]
+        if part.get(_EXTRAS) is not None:
+            self._answer.count_characters(to_json(part[_EXTRAS]).decode())
+            call.extra = part[_EXTRAS]
 
     def _find_call(self, part: Document, function: Document) -> GrowingCall:
         """Return the call that a part continues, or a new one.

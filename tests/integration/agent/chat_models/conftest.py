@@ -75,7 +75,7 @@ def waits() -> Waits:
 
 @pytest.fixture
 async def clients(waits: Waits, tmp_path: Path) -> AsyncGenerator[ProviderClients]:
-    tuning = ClientTuning(breaker_failures=3, clock=waits.clock, sleep=waits.sleep, first_event_s=PROMPT_S)
+    tuning = ClientTuning(breaker_failures=3, clock=waits.clock, sleep=waits.sleep, stream_silence_s=PROMPT_S)
     secrets = Secrets(SecretGrants.parse("ACME_KEY=http://127.0.0.1"), {"ACME_KEY": KEY}, tmp_path)
     async with ProviderClients(secrets, AddressRule.parse("127.0.0.1"), tuning) as opened:
         yield opened

@@ -183,6 +183,21 @@ async def test_a_provider_that_keeps_failing_is_left_alone_for_a_while(
     assert (await ask(models, make_chat_model(upstream.url))).message.content == "Hello"
 
 
+async def test_a_provider_that_begins_to_answer_again_is_open_to_all_at_once(
+    upstream: ScriptedUpstream, models: HttpChatModels, waits: Waits
+) -> None:
+    upstream.script = lambda _: fail(500)
+    model = make_chat_model(upstream.url)
+    for _ in range(3):
+        with pytest.raises(ModelFailedError):
+            await ask(models, model)
+    waits.now += 31
+    upstream.script = play_in_order(hang_after(*TEXTS[ProviderKind.OPENAI]), HELLO)
+    async with aclosing(models.stream_answer([model], QUESTION)) as slow:
+        assert await anext(slow) == "Hel"
+        assert (await ask(models, model)).message.content == "Hello"
+
+
 async def test_closing_the_answer_ends_the_request_at_once(upstream: ScriptedUpstream, models: HttpChatModels) -> None:
     gone = asyncio.Event()
 

@@ -19,7 +19,7 @@ from skillbus.common.outbound.addresses import AddressRule
 from skillbus.common.outbound.transport import GuardedTransport, read_destination
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ProviderRecord
-from skillbus.providers.breaker import CallVerdict, CircuitBreaker, Clock
+from skillbus.providers.breaker import Admission, CallVerdict, CircuitBreaker, Clock
 from skillbus.providers.errors import ErrorEventError, InputRefusedError, ProviderFailedError, ReplyFormatError
 from skillbus.providers.events import ServerEvent
 from skillbus.providers.exchange import ACCEPTED_ENCODING, ProviderRequest, exchange_once
@@ -53,8 +53,9 @@ class ClientTuning:
     jitter: Callable[[], float] = random.random
     """Uniform in [0, 1)."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    first_event_s: float = 60.0
-    """Shortest timeout for the first event of a stream: a model may have to be loaded, or thinks before it writes."""
+    stream_silence_s: float = 60.0
+    """Shortest timeout for the first event of a stream, and between events. A provider's own is made for replies that
+    are computed at once; a model may have to be loaded, and thinks before it writes."""
     stream_permit_s: float = 300.0
     """Timeout for the permit of a stream. Streams are long, so that waiting for one is no sign of a failure."""
 
@@ -98,25 +99,27 @@ class ProviderClient:
     async def stream(self, request: ProviderRequest, parse: ParseEvent[ReplyT]) -> AsyncGenerator[ReplyT]:
         """Send a request and yield the parsed events of its reply, up to the last one, as they come.
 
-        A failed attempt is repeated until the first event, for which there is `first_event_s`, or the provider's
-        `timeout_s` if that is longer. Then events may be `timeout_s` apart. Closing the generator ends the request.
+        All attempts until the first event together, and the silence between events, may take `stream_silence_s`, or the
+        provider's `timeout_s` if that is longer. After the first event nothing is repeated. Closing the generator ends
+        the request.
 
         Raises:
             InputRefusedError: the provider refuses this input.
             ProviderFailedError: no usable answer in time, a stream that breaks off, or the breaker is open.
             SecretUnreadableError: the key cannot be read.
         """
-        within_s = max(self._timeout_s, self._tuning.first_event_s)
+        silence_s = max(self._timeout_s, self._tuning.stream_silence_s)
         await self._acquire_permit(self._tuning.stream_permit_s)
         try:
             with self._admit_call() as admitted:
-                attempt = partial(self._begin_stream, request, parse, within_s)
-                begun = admitted.settle(await self._try_repeatedly(attempt, within_s))
+                attempt = partial(self._begin_stream, request, parse, silence_s)
+                begun = admitted.settle(await self._try_repeatedly(attempt, silence_s))
                 try:
+                    admitted.end_probe()
                     piece: ReplyT | Failure | None = begun.first
                     while piece is not None:
                         yield admitted.settle(piece)
-                        piece = await _read_piece(begun.stream, parse, self._timeout_s)
+                        piece = await _read_piece(begun.stream, parse, silence_s)
                         if isinstance(piece, Failure):
                             self._log_failure(request, piece, begun.started)
                 finally:
@@ -144,7 +147,7 @@ class ProviderClient:
         admission = self._breaker.admit_call()
         if admission is None:
             raise ProviderFailedError(self.name, self._breaker.describe_pause())
-        call = _AdmittedCall(self.name)
+        call = _AdmittedCall(self.name, self._breaker, admission)
         try:
             yield call
         finally:
@@ -242,9 +245,16 @@ class _BegunStream(Generic[ReplyT]):
 class _AdmittedCall:
     """Call that the breaker admitted."""
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, breaker: CircuitBreaker, admission: Admission) -> None:
         self._provider = provider
+        self._breaker = breaker
+        self._admission = admission
         self.verdict = CallVerdict.UNDECIDED
+
+    def end_probe(self) -> None:
+        """Admit other calls again when the stream of a probe has begun: its end can be minutes away."""
+        if self._admission.probe:
+            self._breaker.settle_call(self._admission, CallVerdict.ANSWERED)
 
     def settle(self, outcome: ReplyT | Failure) -> ReplyT:
         """Return an outcome that is no failure. Raises ProviderError."""

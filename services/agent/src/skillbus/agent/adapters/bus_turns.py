@@ -12,6 +12,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from skillbus.agent.domain.chat.turn_state import TurnState
+from skillbus.common.background import end_tasks, finish_within
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import CancelLines, publish_event, publish_to_feed
@@ -108,9 +109,8 @@ class TurnFeed:
         try:
             yield
         finally:
-            await asyncio.wait({storing, asyncio.create_task(self._facts.join())}, timeout=_SPARE_S, return_when=_FIRST)
-            storing.cancel()
-            await asyncio.wait({storing})
+            await finish_within(self._facts.join(), _SPARE_S)
+            await end_tasks(storing)
 
     async def _store_facts(self) -> None:
         while True:
@@ -145,9 +145,6 @@ class KvTurns:
     async def load_turn(self, project: str, turn_id: str) -> TurnState | None:
         stored = await self._records.load(_make_key(project, turn_id))
         return None if stored is None else stored.record
-
-
-_FIRST: Final = asyncio.FIRST_COMPLETED
 
 
 def _make_subject(turn_id: str) -> str:

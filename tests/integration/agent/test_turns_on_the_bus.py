@@ -24,6 +24,7 @@ from skillbus.contracts.agent.turns import (
     TurnSelector,
 )
 from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS, ChatModelsFound, FindChatModels
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tool_functions import (
     DESCRIBE_TOOLS,
@@ -50,12 +51,13 @@ class Surroundings:
     """What the agent asks of others in a turn: a chat model, and tools that fit."""
 
     upstream: ScriptedUpstream
+    kind: ProviderKind = ProviderKind.OPENAI
     found: list[str] = field(default_factory=lambda: ["builtin:calculate"])
 
     async def find_models(self, request: FindChatModels) -> ChatModelsFound:
         if request.model == "no-such":
             raise RequestError(ErrorCode.NOT_FOUND, "There is no chat model 'no-such'.")
-        return ChatModelsFound(models=(make_chat_model(f"{self.upstream.url}/v1", api_key=None),))
+        return ChatModelsFound(models=(make_chat_model(f"{self.upstream.url}/v1", self.kind, api_key=None),))
 
     async def search(self, _: SearchTools) -> ToolsFound:
         hits = [
@@ -134,6 +136,21 @@ async def test_usage_compares_what_was_shown_with_the_whole_catalogue(
     assert ended.disclosure is not None
     assert (ended.disclosure.all_tools, ended.disclosure.all_tokens) == (5_511, 1_000_000)
     assert ended.disclosure.shown_tokens < 0.02 * 1_000_000
+
+
+async def test_a_turn_with_a_model_of_anthropic_sends_its_thoughts_back_with_the_results(
+    bus: Bus, agent: Agent, around: Surroundings
+) -> None:
+    around.kind = ProviderKind.ANTHROPIC
+    around.upstream.script = play_in_order(Answer("Let me see.", [CALL], thinking="17 times 23"), Answer("It is 391."))
+    ended = await chat(bus)
+    assert ended.message.content == "Let me see.\n\nIt is 391."
+    assert ended.message.upstream is None
+    _, thought, result = around.upstream.received[1].body["messages"]
+    assert [block["type"] for block in thought["content"]] == ["thinking", "text", "tool_use"]
+    assert thought["content"][0]["signature"] == "signed 17 times 23"
+    assert result["content"][0]["tool_use_id"] == thought["content"][2]["id"]
+    assert "391" in around.upstream.received[1].results[0]
 
 
 async def test_a_turn_that_ended_can_be_followed_from_any_message_on(

@@ -222,8 +222,8 @@ def test_thoughts_go_back_with_calls_that_have_new_ids() -> None:
     _, answer = read_stream(AnthropicReader(MODEL), events)
     calls = tuple(call.model_copy(update={"id": f"new_{call.id}"}) for call in answer.message.tool_calls)
     message = answer.message.model_copy(update={"tool_calls": calls})
-    _, sent, _ = build_body(user("x"), message, result("1", "new_call_1"), result("2", "new_call_2"))["messages"]  # type: ignore[misc]
-    assert sent["content"] == [
+    messages: Any = build_body(user("x"), message, result("1", "new_call_1"), result("2", "new_call_2"))["messages"]
+    assert messages[1]["content"] == [
         {"type": "thinking", "thinking": "hm", "signature": "signed hm"},
         {"type": "text", "text": "Let me see."},
         {"type": "tool_use", "id": "new_call_1", "name": "f", "input": {"x": 1}},

@@ -181,7 +181,7 @@ def main() -> None:
     finally:
         ours.send(None)
         server.join(5)
-    save_result("chat_models", {"calls": arguments.calls, "rounds": arguments.rounds, **result}, arguments.out)
+    save_result("chat_models", {"calls": arguments.calls, "rounds": arguments.rounds, "figures": result}, arguments.out)
 
 
 if __name__ == "__main__":

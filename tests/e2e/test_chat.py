@@ -9,7 +9,10 @@ import httpx
 import openai
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
+from typer.testing import CliRunner
 
+from skillbus.cli.__main__ import create_app
 from skillbus.common.testing import WAIT_S
 
 from ..scripted_answers import Answer, Call, Received
@@ -291,3 +294,18 @@ async def test_chats_at_once_all_get_their_answers(client: openai.AsyncOpenAI, u
             *(client.chat.completions.create(model="auto", messages=QUESTION) for _ in range(30))
         )
     assert {reply.choices[0].message.content for reply in replies} == {"391."}
+
+
+async def test_the_command_shows_text_calls_and_what_the_turn_took(system: System, upstream: ScriptedUpstream) -> None:
+    upstream.script = play_in_order(Answer("Let me see.", [CALL]), Answer(["It is ", "391 [K-made-up v1]."]))
+    address = {"SKILLBUS_URL": str(system.http.base_url), "SKILLBUS_DATA": str(system.data)}
+    words = ["chat", "What is 17 * 23?", "--tool", "builtin:calculate", "--knowledge", "*"]
+    with capture_logs():  # the server logs to the standard output of this process
+        result = await asyncio.to_thread(CliRunner().invoke, create_app(), words, env=address)
+    assert (result.exit_code, result.stdout) == (0, "Let me see.\n\nIt is 391 [K-made-up v1].\n"), result.stderr
+    calling, called, summary = result.stderr.splitlines()
+    assert calling == 'calls builtin:calculate expression="17 * 23"'
+    assert called.startswith("builtin:calculate in ")
+    assert called.endswith("ms: 391")
+    assert summary.startswith("2 steps, 1 tool call, 30 tokens (20 in, 10 out); ")
+    assert "cited but not given: K-made-up v1; scripted/small" in summary

@@ -65,6 +65,7 @@ COMMANDS: Final[Entries] = {
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "call": CommandEntry("tools.call_command:call_tool", "Call a tool of any type."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
+    "chat": CommandEntry("chat.commands:chat_with_model", "Chat with a model that finds and calls tools."),
     "audit": GroupEntry(
         "Compare catalogue, indexes and callable tools, or show who did what.",
         "skillbus audit --fix",

@@ -56,6 +56,11 @@ complete_skill = _build_completer(SKILLS, "skills", lambda row: [row["name"]], p
 complete_tool = _build_completer(TOOLS, "tools", lambda row: [row["id"]], params=_PAGE, is_sorted=True)
 complete_mcp_server = _build_completer(MCP_SERVERS, "servers", lambda row: [row["name"]])
 complete_model = _build_completer(MODELS, "models", lambda row: [row["name"], f"{row['provider']}/{row['name']}"])
+complete_chat_model = _build_completer(
+    MODELS,
+    "models",
+    lambda row: [row["name"], f"{row['provider']}/{row['name']}"] if row["kind"] == "chat" else [],
+)
 complete_provider = _build_completer(PROVIDERS, "providers", lambda row: [row["name"]])
 complete_knowledge = _build_completer(KNOWLEDGE, "items", lambda row: [row["id"]], params=_PAGE)
 complete_pending = _build_completer(KNOWLEDGE, "items", lambda row: [row["id"]], params=_PAGE | {"status": "pending"})

@@ -85,7 +85,9 @@ class ProblemError(CliError):
     def heading(self) -> str:
         """Return the title, or a detail that repeats it with names filled in, followed by code and status."""
         title = self.detail if self._detail_is_title() else str(self.problem.get("title") or "The server refused")
-        known = ", ".join(filter(None, (self.problem_code, f"HTTP {self.status}")))
+        # A stream that has begun has the status of a success.
+        status = f"HTTP {self.status}" if self.status >= 400 else ""
+        known = ", ".join(filter(None, (self.problem_code, status)))
         return f"{title} ({known})"
 
     def lines(self) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ _OPTIONS: Final = {
     "stale_after_days": "--stale-after",
     "tags": "--tag",
     "timeout_s": "--timeout",
+    "tools": "--tool",
     "top_k": "--limit",
     "types": "--type",
 }

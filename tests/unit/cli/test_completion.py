@@ -18,7 +18,12 @@ LISTS: dict[str, object] = {
     "/api/skills": {"skills": [{"name": "git-commit"}, {"name": "text-diff"}]},
     "/api/tools": {"tools": [{"id": "builtin:calculate"}, {"id": "mcp:files/读"}, {"id": "mcp:files/write"}]},
     "/api/mcp-servers": {"servers": [{"name": "files"}]},
-    "/api/embedding/models": {"models": [{"name": "small", "provider": "local"}]},
+    "/api/embedding/models": {
+        "models": [
+            {"name": "small", "provider": "local", "kind": "embedding"},
+            {"name": "smart", "provider": "remote", "kind": "chat"},
+        ]
+    },
     "/api/embedding/providers": {"providers": [{"name": "local"}]},
     "/api/knowledge": {"items": [{"id": "live-headers"}, {"id": "live-limits"}, {"id": "other"}]},
     "/api/runs": {"runs": [{"run_id": "a1b2"}]},
@@ -89,8 +94,10 @@ def complete(lists: ListServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
         ("call mcp:", ["mcp:files/读", "mcp:files/write"]),
         ("tools disable b", ["builtin:calculate"]),
         ("mcp show f", ["files"]),
-        ("models default s", ["small"]),
+        ("models default s", ["small", "smart"]),
         ("models default lo", ["local/small"]),
+        ("chat hello --model s", ["smart"]),
+        ("chat hello --tool b", ["builtin:calculate"]),
         ("providers test l", ["local"]),
         ("index switch k", ["knowledge"]),
         ("knowledge show live-", ["live-headers", "live-limits"]),

@@ -31,9 +31,11 @@ _STEP_KINDS: Final = frozenset({TurnEventKind.CALLING, TurnEventKind.CALLED, Tur
 
 
 def _parse_options(given: object) -> object:
-    """Read the JSON text of the options: OpenAI's clients take only texts as values of `metadata`."""
-    if not isinstance(given, dict) or not isinstance(text := given.get("skillbus"), str):
+    """Read the options, an object or its JSON text: OpenAI's clients take only texts as values of `metadata`."""
+    if not isinstance(given, dict) or (own := given.get("skillbus")) is None:
         return given
+    # Lists and enumerations are taken as JSON has them, which strict validation of a Python object refuses.
+    text = own if isinstance(own, str) else to_json(own)
     try:
         return {**given, "skillbus": SkillbusChatOptions.model_validate_json(text, strict=True)}
     except ValidationError as error:

@@ -26,6 +26,7 @@ TINY: Final = {
     "tool_search": ["--count", "60", "--rounds", "3"],
 }
 NOT_RUN_HERE: Final = {
+    "chat_turns": "starts a whole system; tests/e2e chats with one",
     "command_line": "starts a whole system; tests/e2e runs the command",
     "install_size": "fills eight environments; tests/integration/distribution installs from the wheels",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",

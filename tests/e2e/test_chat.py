@@ -162,19 +162,22 @@ async def test_options_and_unknown_fields_reach_the_model(
     assert "metadata" not in body
 
 
-async def test_a_skill_is_read_and_run_in_a_chat(
+@pytest.mark.spec("tool-type.md § 7.1 LLM Agent 据 toolType 选择调用策略")
+async def test_a_skill_and_a_builtin_tool_are_called_in_one_step(
     system: System, client: openai.AsyncOpenAI, upstream: ScriptedUpstream
 ) -> None:
     package = skill_package("greeter", "Greets people in their language.", {"scripts/main.py": "print('Hei!')\n"})
     assert (await system.install(package)).status_code == 201
     upstream.script = play_in_order(
         Answer((), [Call("builtin__search_tools", {"query": "greet somebody"})]),
-        Answer((), [Call("skill__greeter")]),
+        Answer((), [Call("skill__greeter"), CALL]),
         Answer("Hei!"),
     )
     await client.chat.completions.create(model="auto", messages=[{"role": "user", "content": "Greet Kari."}])
     assert "skill__greeter" in upstream.received[1].tool_names
+    # By its type, one runs in the sandbox and the other in the agent.
     assert "Hei!" in upstream.received[2].results[0]
+    assert "391" in upstream.received[2].results[1]
 
 
 async def test_instructions_of_a_skill_without_a_script_are_named_and_can_be_read(

@@ -1,5 +1,6 @@
 """Chat completions over HTTP: chunks, lost messages, failures, and who may ask for which knowledge."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,6 +11,8 @@ from skillbus.contracts.agent.turns import CHAT, FOLLOW_TURN, FollowTurn, TurnEv
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import Message
+from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
+from skillbus.gateway.service import chat as chat_routes
 
 from .fakes import KEY, World
 
@@ -136,3 +139,26 @@ async def test_a_caller_cannot_put_words_of_a_provider_into_a_message(world: Wor
     (chat,) = asked
     assert isinstance(chat, Chat)
     assert [one.upstream for one in chat.messages] == [None, None]
+
+
+async def test_a_stream_without_a_message_begins_with_heartbeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    going_on, pauses = asyncio.Event(), iter(range(2))
+
+    async def run(_: RemoteTurnRunner, _chat: Chat) -> TurnEnded:
+        await going_on.wait()
+        world.turn_feed.told.put_nowait(tell(0, TurnEventKind.BEGUN))
+        world.turn_feed.told.put_nowait(tell(1, TurnEventKind.ENDED, ended=end("late")))
+        return end("late")
+
+    async def wait_pause(getting: asyncio.Future[TurnEvent | None]) -> None:
+        """End two pauses at once, and wait for the message in the third."""
+        if next(pauses, None) is None:
+            going_on.set()
+            await asyncio.wait([getting])
+
+    monkeypatch.setattr(RemoteTurnRunner, "run_turn", run)
+    monkeypatch.setattr(chat_routes, "_wait_pause", wait_pause)
+    async with world.client() as client:
+        answer = await client.post(PATH, json={**QUESTION, "stream": True})
+    assert answer.text.startswith(": still there\n\n")
+    assert read_chunks(answer.text)[-1]["choices"][0]["finish_reason"] == "stop"

@@ -13,7 +13,7 @@ from skillbus.contracts.agent.turns import CANCEL_TURN, CHAT, FOLLOW_TURN, TurnC
 
 _TO_REPLY_S: Final = 2.0
 """Part of the caller's time that is kept for the reply."""
-_LEAST_S: Final = 1.0
+_LEAST_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,9 @@ class ChatHandlers:
         )
 
     async def chat(self, request: Chat) -> TurnEnded:
-        left_s = headers.remaining_s(CHAT.timeout_s) - LAST_ANSWER_S - _TO_REPLY_S
-        time_s = max(min(request.limits.time_s, left_s), _LEAST_S)
+        left_s = headers.remaining_s(CHAT.timeout_s)
+        reserved_s = min(LAST_ANSWER_S + _TO_REPLY_S, left_s / 3)
+        time_s = max(min(request.limits.time_s, left_s - reserved_s), _LEAST_S)
         limits = request.limits.model_copy(update={"time_s": time_s})
         chat = request.model_copy(update={"limits": limits})
         return await self.turns.run_turn(chat, request.turn_id or uuid4().hex)

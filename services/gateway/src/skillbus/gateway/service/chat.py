@@ -114,15 +114,31 @@ class ChatRoutes:
 async def _open_stream(
     request: Request, events: AsyncGenerator[TurnEvent], writer: ChunkWriter, headers: dict[str, str]
 ) -> Response:
-    """Return a stream that begins with the first chunk. Raises RequestError of a turn that fails before."""
+    """Return a stream. Raises RequestError of a turn that fails before its first text and the first heartbeat."""
 
-    async def get_first() -> TurnEvent:
-        while (event := await anext(events)).kind is TurnEventKind.BEGUN:
-            pass
-        return event
+    getting = asyncio.ensure_future(_get_first(events))
+    try:
+        await await_while_connected(request, _wait_pause(getting))
+    except CallerLeftError:
+        getting.cancel()
+        await asyncio.wait([getting])
+        raise
+    if getting.done():
+        getting.result()
+    return ChunkStream(getting, events, writer, headers)
 
-    first = await await_while_connected(request, get_first())
-    return ChunkStream(first, events, writer, headers)
+
+async def _get_first(events: AsyncGenerator[TurnEvent]) -> TurnEvent | None:
+    """Return the first message that tells more than that the turn began."""
+    async for event in events:
+        if event.kind is not TurnEventKind.BEGUN:
+            return event
+    return None
+
+
+async def _wait_pause(getting: asyncio.Future[TurnEvent | None]) -> None:
+    """Wait for a message as long as a stream may be silent."""
+    await asyncio.wait([getting], timeout=HEARTBEAT_S)
 
 
 class ChunkStream(Response):
@@ -131,11 +147,16 @@ class ChunkStream(Response):
     media_type = EVENT_STREAM
 
     def __init__(
-        self, first: TurnEvent, events: AsyncGenerator[TurnEvent], writer: ChunkWriter, headers: dict[str, str]
+        self,
+        getting: asyncio.Future[TurnEvent | None],
+        events: AsyncGenerator[TurnEvent],
+        writer: ChunkWriter,
+        headers: dict[str, str],
     ) -> None:
+        """`getting` gets the first of the messages."""
         super().__init__(headers={**headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["Content-Length"]
-        self._first = first
+        self._getting = getting
         self._events = events
         self._writer = writer
 
@@ -154,25 +175,22 @@ class ChunkStream(Response):
             if chunk:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-        await send_chunk(self._writer.encode_event(self._first))
-        getting: asyncio.Future[TurnEvent | None] | None = None
+        getting = self._getting
         try:
             while True:
-                getting = getting or asyncio.ensure_future(anext(self._events, None))
-                await asyncio.wait([getting], timeout=HEARTBEAT_S)
+                await _wait_pause(getting)
                 if not getting.done():
                     await send_chunk(HEARTBEAT)
-                    continue
-                event, getting = getting.result(), None
-                if event is None:
+                elif (event := getting.result()) is None:
                     return
-                await send_chunk(self._writer.encode_event(event))
+                else:
+                    await send_chunk(self._writer.encode_event(event))
+                    getting = asyncio.ensure_future(anext(self._events, None))
         except RequestError as error:
             await send_chunk(self._writer.encode_error(error))
         finally:
-            if getting is not None:
-                getting.cancel()
-                await asyncio.wait([getting])
+            getting.cancel()
+            await asyncio.wait([getting])
 
 
 def _make_json_response(document: object, headers: dict[str, str]) -> Response:

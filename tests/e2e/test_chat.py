@@ -191,9 +191,7 @@ async def test_instructions_of_a_skill_without_a_script_are_named_and_can_be_rea
         Answer("Done."),
     )
     messages: Any = [{"role": "user", "content": "Write release notes in our style."}]
-    await client.chat.completions.create(
-        model="auto", messages=messages, metadata={"skillbus": json.dumps({"tools": ["builtin:read_skill"]})}
-    )
+    await client.chat.completions.create(model="auto", messages=messages)
     assert "house-style" in upstream.received[0].body["messages"][0]["content"]
     assert "Short sentences." in upstream.received[2].results[0]
 
@@ -224,6 +222,7 @@ async def test_knowledge_is_given_recorded_as_used_and_cited(
         ({"n": 2}, 400, "n"),
         ({"metadata": {"skillbus": "{"}}, 400, "JSON"),
         ({"metadata": {"skillbus": {"knowlege": {}}}}, 400, "knowlege"),
+        ({"metadata": {"skillbus": {"limits": {"stepz": 3}}}}, 400, "stepz"),
     ],
 )
 async def test_a_wrong_request_is_refused_with_its_reason(

@@ -16,6 +16,7 @@ import pytest
 from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
 from pydantic import JsonValue, SecretStr
+from pydantic_core import to_jsonable_python
 
 from skillbus.common.bus.connection import Bus, BusSettings, confirm_subscriptions, open_bus
 from skillbus.common.bus.provision import provision
@@ -154,8 +155,8 @@ async def points(directory: Path) -> dict[str, JsonValue]:
         while True:
             page, offset = await store.scroll(collection, offset=offset, with_vectors=True)
             for point in page:
-                told = point.model_dump(mode="json", exclude={"payload": {"indexed_at"}})
-                found[str(point.id)] = {"payload": told["payload"], "vector": told["vector"]}
+                payload = {key: value for key, value in (point.payload or {}).items() if key != "indexed_at"}
+                found[point.id] = {"payload": payload, "vector": to_jsonable_python(point.vector)}
             if offset is None:
                 return found
 

@@ -76,7 +76,12 @@ async def test_messages_that_the_feed_lost_are_asked_for(world: World) -> None:
 
     def follow(request: Message) -> Message:
         assert isinstance(request, FollowTurn)
-        return TurnFollowed(events=tuple(event for event in whole if event.number > request.after))
+        left = tuple(event for event in whole if event.number > request.after)
+        texts = [event for event in left if event.kind is TurnEventKind.TEXT]
+        if len(texts) > 1:  # the agent joins texts that follow one another
+            joined = {"text": "".join(event.text for event in texts), "after": texts[0].after}
+            left = (texts[-1].model_copy(update=joined), *(event for event in left if event not in texts))
+        return TurnFollowed(events=left, last=4, ended=True)
 
     world.caller.on(FOLLOW_TURN, follow)
     for event in (whole[0], whole[1], whole[3]):  # the third and the last are lost
@@ -162,3 +167,11 @@ async def test_a_stream_without_a_message_begins_with_heartbeats(world: World, m
         answer = await client.post(PATH, json={**QUESTION, "stream": True})
     assert answer.text.startswith(": still there\n\n")
     assert read_chunks(answer.text)[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_following_an_ended_turn_after_its_last_message_ends_at_once(world: World) -> None:
+    world.caller.on(FOLLOW_TURN, lambda _: TurnFollowed(events=(), last=4, ended=True))
+    async with world.client() as client:
+        answer = await client.get(f"/v1/chat/runs/{TURN}", headers={"Last-Event-ID": "4"})
+    assert (answer.status_code, answer.text) == (200, "data: [DONE]\n\n")
+    assert len(world.caller.asked) == 1

@@ -99,6 +99,7 @@ def make_tool(tool_id: str, description: str = "A tool.", **about: object) -> Sh
 SEARCH = make_tool("builtin:search_tools", "Find tools.")
 CALCULATE = make_tool("builtin:calculate", "Calculate.")
 READ_RESULT = make_tool("builtin:read_result", "Read on.")
+READ_SKILL = make_tool("builtin:read_skill", "Read a skill.")
 
 
 @dataclass(slots=True)

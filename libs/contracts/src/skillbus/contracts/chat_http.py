@@ -129,6 +129,8 @@ class ChatChunk(Message):
     model: str
     choices: tuple[ChunkChoice, ...] = ()
     """One; none in the chunk of the usage."""
+    number: int | None = None
+    """Number of the message, for following on after it. Only of turns that are followed again."""
     usage: ChatUsage | None = None
     skillbus: ChatExtension | None = None
 

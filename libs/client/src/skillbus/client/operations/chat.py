@@ -18,6 +18,7 @@ _COMPLETIONS: Final = "/v1/chat/completions"
 _RUN: Final = "/v1/chat/runs/{turn_id}"
 _CHAT_S: Final = 360.0
 _DATA: Final = "data:"
+_ID: Final = "id:"
 _DONE: Final = "[DONE]"
 
 
@@ -76,9 +77,12 @@ class ChunkParser:
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
         self._done = False
+        self._number: int | None = None
 
     def feed_line(self, line: str) -> ChatChunk | None:
         """Return the chunk that a line holds, or None. Raises ApiError if the turn failed."""
+        if line.startswith(_ID):
+            self._number = int(line.removeprefix(_ID))
         if not line.startswith(_DATA):
             return None
         text = line.removeprefix(_DATA).strip()
@@ -87,7 +91,7 @@ class ChunkParser:
             return None
         if text.startswith('{"error"'):
             raise build_error(text.encode(), self._response)
-        return parse_reply(ChatChunk, text, self._response)
+        return parse_reply(ChatChunk, text, self._response).model_copy(update={"number": self._number})
 
     def finish(self) -> None:
         """Check that the stream is complete. Raises UnexpectedReplyError if it is not."""
@@ -112,6 +116,9 @@ class ChatOperations:
     )
     """Answer a chat, and yield its chunks as they come. Leaving the context before the end cancels the turn."""
     follow_chat_run = stream_operation(HttpRoute("GET", _RUN, timeout_s=SILENCE_S), _prepare_follow, ChunkParser)
-    """Follow a turn again by its id, up to ten minutes after its end. Leaving does not cancel it."""
+    """Follow a turn again by its id, up to ten minutes after its end. Leaving does not cancel it.
+
+    `after` is the `number` of the last known chunk.
+    """
     cancel_chat_run = json_operation("DELETE", _RUN, TurnSelector, TurnCancelled)
     """Cancel a turn, with its request to the model and the tools that it is calling."""

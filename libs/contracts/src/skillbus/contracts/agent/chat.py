@@ -168,7 +168,7 @@ class FinishReason(StrEnum):
 
     STOP = "stop"
     LENGTH = "length"
-    """The answer was cut at `max_completion_tokens`."""
+    """The answer was cut at `max_completion_tokens`, at 100,000 characters, or at the end of the turn's time."""
     TOOL_CALLS = "tool_calls"
     """The model calls tools of the caller."""
     CONTENT_FILTER = "content_filter"
@@ -200,7 +200,7 @@ class TokenUsage(Message):
 
 
 class DisclosureUsage(Message):
-    """Tokens that showing few tools saved, estimated as bytes of JSON / 4."""
+    """Tokens of the definitions that were shown, and of all, estimated as bytes of JSON / 4."""
 
     shown_tools: int
     """Tools that were shown in any step."""
@@ -230,7 +230,7 @@ class CalledTool(Message):
     """Id of the tool. For a name that is not of a tool, the name."""
     action: str | None = None
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    """Empty for arguments of more than 4,000 characters."""
+    """Empty for arguments of more than 1,000 characters, and in the result of a turn with very many calls."""
     is_error: bool = False
     text: str = ""
     """Beginning of the result."""

@@ -70,7 +70,11 @@ class TurnFollowed(Message):
     """Further messages of a turn."""
 
     events: tuple[TurnEvent, ...]
-    """At most 512 kB. Empty if there was none in time."""
+    """At most about 512 kB. Empty if there was none in time."""
+    last: int = -1
+    """Number of the last message that there is. Further ones come in the next page."""
+    ended: bool = False
+    """True if no message follows the last one."""
 
 
 class TurnCancelled(Message):

@@ -52,8 +52,8 @@ class BusTurnLines:
     ) -> AsyncGenerator[asyncio.Event]:
         async def on_follow(message: Msg) -> None:
             request = decode(FollowTurn, message.data)
-            followed = await follow(request) if request.project == project else TurnFollowed(events=())
-            await message.respond(encode(followed))
+            # A turn of another project is as one that does not exist.
+            await message.respond(encode(await follow(request)) if request.project == project else b"")
 
         subscription = await self._client.subscribe(_make_subject(turn_id), cb=on_follow)
         try:
@@ -77,7 +77,7 @@ class BusTurnLines:
             raise RequestError(
                 ErrorCode.UNAVAILABLE, f"The turn {request.turn_id} cannot be reached: {error!r}"
             ) from error
-        return decode(TurnFollowed, answer.data)
+        return decode(TurnFollowed, answer.data) if answer.data else None
 
 
 class TurnFeed:

@@ -92,7 +92,8 @@ class ChatRoutes:
     ) -> Response:
         """Follow a turn again, from its beginning or from an event on, up to ten minutes after its end.
 
-        The chunks are those of the stream, with the steps. Each event has an `id`. Leaving does not cancel the turn.
+        The chunks are those of the stream, with the steps. The first chunk of each message has an `id`. Leaving does
+        not cancel the turn.
         """
         selector = TurnSelector(project=project, turn_id=turn_id.removeprefix(COMPLETION_PREFIX))
         start = after if last_event_id is None else last_event_id
@@ -182,6 +183,7 @@ class ChunkStream(Response):
                 if not getting.done():
                     await send_chunk(HEARTBEAT)
                 elif (event := getting.result()) is None:
+                    await send_chunk(self._writer.encode_end())
                     return
                 else:
                     await send_chunk(self._writer.encode_event(event))

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import structlog
+from pydantic_core import to_json
 
 from skillbus.agent.domain.chat.citations import list_citations
 from skillbus.agent.domain.chat.model import ChatModels, ModelAnswer, ModelCall
 from skillbus.agent.domain.chat.ports import BuildKnowledge, CatalogueSize, FunctionFinder, TurnStore
 from skillbus.agent.domain.chat.prompt import (
+    READ_SKILL,
     SEARCH_TOOL,
     add_knowledge,
     ask_last_answer,
@@ -59,6 +61,9 @@ ARGUMENTS_CHARACTERS: Final = 100_000
 """Longest arguments of all calls in one answer of a model."""
 _BETWEEN_STEPS: Final = "\n\n"
 """Text between the texts of two steps."""
+_STEPS_BYTES: Final = 300_000
+"""Size of all steps in the result of a turn, as JSON; with the text it fits into a message of the bus."""
+_BRIEF_CHARACTERS: Final = 100
 _QUERY_CHARACTERS: Final = 2_000
 _RESTORED_TURNS: Final = 16
 """Most earlier turns of which the hidden steps are read, the latest ones."""
@@ -203,6 +208,8 @@ class ReActEngine:
             # The model can search by itself, and is told then why the search fails.
             log.warning("tools_not_found_before_turn", project=chat.project, code=error.code)
             found = ()
+        if any(tool.instructions_only for tool in found):
+            found = (*found, *await self._ports.finder.describe_tools(chat.project, (READ_SKILL,)))
         return (*always, *found)
 
     async def _build_knowledge(self, chat: Chat) -> ContextBuilt | None:
@@ -251,9 +258,28 @@ def end_turn(state: TurnState, catalogue: CatalogueSize | None) -> TurnEnded:
         limit=state.limit,
         usage=state.usage,
         disclosure=disclosure,
-        steps=state.steps,
+        steps=_shorten_steps(state.steps),
         citations=list_citations(state.text, state.known_items),
         knowledge_request=state.knowledge_request,
+    )
+
+
+def _shorten_steps(steps: Sequence[TurnStep]) -> tuple[TurnStep, ...]:
+    """Return the steps; if they are too large for the result of a turn, without arguments and with short texts."""
+    if sum(len(to_json(step)) for step in steps) <= _STEPS_BYTES:
+        return tuple(steps)
+    return tuple(
+        step.model_copy(
+            update={
+                "text": step.text[:_BRIEF_CHARACTERS],
+                "shown": (),
+                "calls": tuple(
+                    call.model_copy(update={"arguments": {}, "text": call.text[:_BRIEF_CHARACTERS]})
+                    for call in step.calls
+                ),
+            }
+        )
+        for step in steps
     )
 
 

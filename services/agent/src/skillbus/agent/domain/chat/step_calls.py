@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from skillbus.agent.domain.chat.ports import CallAnyTool, FunctionFinder, ResultStore
-from skillbus.agent.domain.chat.prompt import READ_RESULT, SEARCH_TOOL
+from skillbus.agent.domain.chat.prompt import READ_RESULT, READ_SKILL, SEARCH_TOOL
 from skillbus.agent.domain.chat.tool_result import ResultText, write_error, write_result
 from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox
 from skillbus.agent.domain.chat.turn_state import TurnState
@@ -25,9 +25,9 @@ from skillbus.contracts.errors import RequestError
 
 CALLS_AT_ONCE: Final = 8
 """Calls of one turn that are under way at the same time."""
-_TOLD_CHARACTERS: Final = 4_000
+_TOLD_CHARACTERS: Final = 1_000
 """Longest arguments in the record of the step."""
-_BEGINNING_CHARACTERS: Final = 1_000
+_BEGINNING_CHARACTERS: Final = 300
 """Beginning of a result in the record of the step."""
 _LEAST_S: Final = 0.1
 
@@ -129,8 +129,11 @@ class StepCaller:
             gone = isinstance(error, ToolNotCallableError | ToolUnknownError)
             result = write_error(f"Not done: {error}")
         found = await self._find_joining(state, answer) if answer is not None and tool.id == SEARCH_TOOL else ()
-        if result.is_cut:
-            found = (*found, *await self._finder.describe_tools(state.chat.project, (READ_RESULT,)))
+        readers = (READ_RESULT,) if result.is_cut else ()
+        if any(tool.instructions_only for tool in found):
+            readers = (*readers, READ_SKILL)
+        if readers:
+            found = (*found, *await self._finder.describe_tools(state.chat.project, readers))
         if found:
             result = result.model_copy(update={"text": f"{result.text}\n{_list_joined(found)}"})
         record = record.model_copy(
@@ -181,7 +184,9 @@ def _refuse(part: ToolCallPart, reason: str) -> _DoneCall:
 def _explain_unknown(toolbox: Toolbox, name: str) -> str:
     near = toolbox.list_near_names(name)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return f"There is no tool {name[:100]!r}.{hint} Find tools with builtin__search_tools."
+    can_search = any(tool.id == SEARCH_TOOL for tool in toolbox.shown)
+    way_out = " Find tools with builtin__search_tools." if can_search else ""
+    return f"There is no tool {name[:100]!r}.{hint}{way_out}"
 
 
 def _make_message(done: _DoneCall) -> ChatMessage:

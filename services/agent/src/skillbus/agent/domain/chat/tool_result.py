@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from skillbus.agent.domain.chat.ports import ResultStore
+from skillbus.agent.domain.chat.prompt import fence_text
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.prompt_injection import scan_text
 from skillbus.contracts.errors import RequestError
@@ -19,7 +20,6 @@ SHOWN_CHARACTERS: Final = 12_000
 """Most characters of one result that a model is given."""
 RESULT_FILE: Final = "result.txt"
 """Name of the file of a call that holds a large result."""
-_FENCE: Final = "tool_result"
 
 log = structlog.get_logger(__name__)
 
@@ -49,20 +49,18 @@ async def write_result(answer: ToolAnswer, store: ResultStore, project: str, run
     if answer.truncated:
         notes.append("A part of the result was left out because of its size.")
     return ResultText(
-        text=fence_text(shown, is_error=answer.is_error, notes=notes), plain=plain, findings=findings, is_cut=is_cut
+        text=_fence_result(shown, is_error=answer.is_error, notes=notes), plain=plain, findings=findings, is_cut=is_cut
     )
 
 
 def write_error(reason: str) -> ResultText:
     """Write the result of a call that was not made."""
-    return ResultText(text=fence_text(reason, is_error=True), plain=reason)
+    return ResultText(text=_fence_result(reason, is_error=True), plain=reason)
 
 
-def fence_text(text: str, *, is_error: bool, notes: list[str] | None = None) -> str:
-    """Put text between the marks of a result. Marks inside of the text are broken, so that it cannot end the fence."""
-    safe = text.replace(f"<{_FENCE}", f"< {_FENCE}").replace(f"</{_FENCE}", f"</ {_FENCE}")
-    opening = f'<{_FENCE} status="error">' if is_error else f"<{_FENCE}>"
-    return "\n".join((opening, safe, f"</{_FENCE}>", *(notes or ())))
+def _fence_result(text: str, *, is_error: bool, notes: list[str] | None = None) -> str:
+    fenced = fence_text("tool_result", text, ' status="error"' if is_error else "")
+    return "\n".join((fenced, *(notes or ())))
 
 
 def list_text(answer: ToolAnswer) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 import structlog
+from pydantic_core import to_json
 
 from skillbus.agent.domain.chat.engine import ReActEngine, end_turn
 from skillbus.agent.domain.chat.ports import FindChatModels, FunctionFinder
@@ -30,9 +31,8 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 REMEMBERED_S: Final = 600.0
 """Time after its end in which a turn can be followed."""
 REMEMBERED_TURNS: Final = 1_000
-_PAGE_CHARACTERS: Final = 256 * 1024
-"""Text of one page of messages, so that the page fits into a message of the bus."""
-_PAGE_EVENTS: Final = 200
+_PAGE_BYTES: Final = 256 * 1024
+"""Size from which a page of messages is full, as JSON. With its last message it fits into a message of the bus."""
 
 PublishTurnEvent: TypeAlias = Callable[[TurnEvent], Awaitable[None]]
 """Sends a message about a turn to those who follow it now."""
@@ -99,13 +99,13 @@ class _Turn:
             message = self.messages[at]
             if isinstance(message, str):
                 text.append(message)
-                size += len(message)
+                size += len(to_json(message))
             else:
                 page += self._join_text(text, at - 1)
                 text = []
                 page.append(message)
-                size += 0 if message.ended is None else _PAGE_CHARACTERS
-            if size > _PAGE_CHARACTERS or len(page) >= _PAGE_EVENTS:
+                size += len(to_json(message))
+            if size > _PAGE_BYTES:
                 break
         return (*page, *self._join_text(text, at))
 
@@ -248,7 +248,8 @@ class TurnRegistry:
 
     async def _follow(self, turn: _Turn, request: FollowTurn) -> TurnFollowed:
         await turn.wait_change(request.after, request.wait_s)
-        return TurnFollowed(events=turn.read_page(request.after))
+        page, ended = turn.read_page(request.after), turn.ended_at is not None
+        return TurnFollowed(events=page, last=len(turn.messages) - 1, ended=ended)
 
     async def _publish(self, turn: _Turn) -> None:
         """Send all messages of a turn in their order, until its end."""

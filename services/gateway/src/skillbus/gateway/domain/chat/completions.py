@@ -37,7 +37,7 @@ def _parse_options(given: object) -> object:
     # Lists and enumerations are taken as JSON has them, which strict validation of a Python object refuses.
     text = own if isinstance(own, str) else to_json(own)
     try:
-        return {**given, "skillbus": SkillbusChatOptions.model_validate_json(text, strict=True)}
+        return {**given, "skillbus": SkillbusChatOptions.model_validate_json(text, strict=True, extra="forbid")}
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, ("skillbus", *first["loc"])))
@@ -164,6 +164,7 @@ class ChunkWriter:
         self._include_usage = include_usage
         self._numbers = numbers
         self._begun = False
+        self._ended = False
 
     def encode_event(self, event: TurnEvent) -> bytes:
         """Return the chunks of a message; empty if it has none."""
@@ -171,6 +172,10 @@ class ChunkWriter:
         if not chunks or not self._numbers:
             return chunks
         return b"id: %d\n%b" % (event.number, chunks)
+
+    def encode_end(self) -> bytes:
+        """Return the end of a stream that has none yet: there was nothing more to follow."""
+        return b"" if self._ended else DONE
 
     def encode_error(self, error: RequestError) -> bytes:
         """Return the end of a stream that fails."""
@@ -187,6 +192,7 @@ class ChunkWriter:
             about = event.model_dump(mode="json", include={"kind", "call", "step"}, exclude_none=True)
             chunks.append(self._make_chunk(b"{}", skillbus=about))
         elif event.kind is TurnEventKind.ENDED and event.ended is not None:
+            self._ended = True
             chunks += self._make_end(event.ended)
         return chunks
 

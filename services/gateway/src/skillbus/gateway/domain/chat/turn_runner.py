@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, TypeAlias
-
-import structlog
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Final, TypeAlias
 
 from skillbus.contracts.agent.chat import Chat, TurnEnded
 from skillbus.contracts.agent.turns import (
@@ -20,20 +18,14 @@ from skillbus.contracts.agent.turns import (
 )
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.runs.following import CANCEL_TIMEOUT_S, cancel_work, yield_events
 
 _MARGIN_S: Final = 30.0
 """Time that a turn may take apart from its limit: for its last answer."""
-_CANCEL_ATTEMPTS: Final = 5
-_CANCEL_PAUSE_S: Final = 0.1
-_LAST_EVENTS_S: Final = 2.0
-"""Time in which the last messages come after the reply, if none is lost."""
 _PAGE_WAIT_S: Final = 10.0
-LAST_KINDS: Final = frozenset({TurnEventKind.ENDED, TurnEventKind.FAILED})
 
 OpenTurnFeed: TypeAlias = Callable[[str], AbstractAsyncContextManager[AsyncIterator[TurnEvent]]]
 """Function that subscribes to the messages of a turn. Raises RequestError if the bus is away."""
-
-log = structlog.get_logger(__name__)
 
 
 class RemoteTurnRunner:
@@ -46,10 +38,15 @@ class RemoteTurnRunner:
     async def run_turn(self, chat: Chat) -> TurnEnded:
         """Run a turn to its end. Raises RequestError if there is no answer."""
         wait_s = max(CHAT.timeout_s, chat.limits.time_s + _MARGIN_S)
+        selector = TurnSelector(project=chat.project, turn_id=chat.turn_id or "")
+
+        async def cancel() -> bool:
+            return (await self._caller.call(CANCEL_TURN, selector, timeout_s=CANCEL_TIMEOUT_S)).ending
+
         try:
             return await self._caller.call(CHAT, chat, timeout_s=wait_s)
         except asyncio.CancelledError:
-            await self._cancel(TurnSelector(project=chat.project, turn_id=chat.turn_id or ""))
+            await cancel_work(selector.turn_id, cancel)
             raise
 
     async def stream_turn(self, chat: Chat) -> AsyncGenerator[TurnEvent]:
@@ -60,23 +57,24 @@ class RemoteTurnRunner:
         Raises:
             RequestError: The turn was refused, or failed.
         """
-        selector = TurnSelector(project=chat.project, turn_id=chat.turn_id or "")
+        selector, last = TurnSelector(project=chat.project, turn_id=chat.turn_id or ""), -1
         async with self._open_feed(selector.turn_id) as events:
             running = asyncio.create_task(self.run_turn(chat.model_copy(update={"stream": True})))
             try:
-                last = -1
-                async for event in _follow_feed(events, running):
-                    if event.number <= last:
-                        continue
-                    missed = await self._read_page(selector, last, 0) if event.after > last else ()
-                    for one in (*(it for it in missed if it.number < event.number), event):
-                        yield raise_failure(one)
-                    last = event.number
-                    if event.kind in LAST_KINDS:
-                        return
-                await running  # raises the error of a turn without messages
-                async for event in self.follow_turn(selector, last):  # the last messages were lost
+                async with aclosing(yield_events(events, running, _is_last)) as followed:
+                    async for event in followed:
+                        if event.after > last or event.kind is TurnEventKind.FAILED:
+                            break
+                        yield event
+                        last = event.number
+                        if event.kind is TurnEventKind.ENDED:
+                            await running
+                            return
+                if running.done() or event.kind is TurnEventKind.FAILED:
+                    await running  # raises the error of a turn that failed or never began
+                async for event in self.follow_turn(selector, last):  # messages of the feed were lost
                     yield event
+                await running
             finally:
                 running.cancel()
                 await asyncio.wait([running])
@@ -88,63 +86,20 @@ class RemoteTurnRunner:
             RequestError: `not_found`, or the error of the turn.
         """
         while True:
-            for event in await self._read_page(selector, after, _PAGE_WAIT_S):
-                yield raise_failure(event)
+            request = FollowTurn(project=selector.project, turn_id=selector.turn_id, after=after, wait_s=_PAGE_WAIT_S)
+            page = await self._caller.call(FOLLOW_TURN, request, timeout_s=_PAGE_WAIT_S + CANCEL_TIMEOUT_S)
+            for event in page.events:
+                if event.kind is TurnEventKind.FAILED:
+                    raise RequestError(event.code or ErrorCode.INTERNAL, event.detail)
+                yield event
                 after = event.number
-                if event.kind in LAST_KINDS:
-                    return
+            if page.ended and after >= page.last:
+                return
 
     async def cancel_turn(self, selector: TurnSelector) -> TurnCancelled:
         """Cancel a turn on whichever replica it runs. Raises RequestError."""
         return await self._caller.call(CANCEL_TURN, selector)
 
-    async def _read_page(self, selector: TurnSelector, after: int, wait_s: float) -> tuple[TurnEvent, ...]:
-        request = FollowTurn(project=selector.project, turn_id=selector.turn_id, after=after, wait_s=wait_s)
-        return (await self._caller.call(FOLLOW_TURN, request)).events
 
-    async def _cancel(self, selector: TurnSelector) -> None:
-        """Cancel a turn that nobody waits for. The attempts are repeated, because no agent may have it yet."""
-        for _ in range(_CANCEL_ATTEMPTS):
-            try:
-                cancelled = await self._caller.call(CANCEL_TURN, selector)
-            except RequestError as error:
-                # The turn ends at its limit anyway, and its caller is gone.
-                log.warning("turn_not_cancelled", turn_id=selector.turn_id, code=error.code)
-                return
-            if cancelled.ending:
-                return
-            await asyncio.sleep(_CANCEL_PAUSE_S)
-
-
-def raise_failure(event: TurnEvent) -> TurnEvent:
-    """Return the message. Raises RequestError if it says that the turn failed."""
-    if event.kind is TurnEventKind.FAILED:
-        raise RequestError(event.code or ErrorCode.INTERNAL, event.detail)
-    return event
-
-
-async def _follow_feed(events: AsyncIterator[TurnEvent], running: asyncio.Task[TurnEnded]) -> AsyncGenerator[TurnEvent]:
-    """Yield the messages of a feed until the turn has ended and no more come."""
-    getting: asyncio.Future[TurnEvent | None] | None = None
-    try:
-        while True:
-            getting = getting or asyncio.ensure_future(anext(events, None))
-            if running.done():
-                if running.cancelled() or running.exception() is not None:
-                    await asyncio.wait({getting}, timeout=0)
-                else:
-                    await asyncio.wait({getting}, timeout=_LAST_EVENTS_S)
-                if not getting.done():
-                    return
-            else:
-                waited: set[asyncio.Future[Any]] = {getting, running}
-                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if getting.done():
-                event, getting = getting.result(), None
-                if event is None:  # the connection is closed for good
-                    return
-                yield event
-    finally:
-        if getting is not None:
-            getting.cancel()
-            await asyncio.wait({getting})
+def _is_last(event: TurnEvent) -> bool:
+    return event.kind in {TurnEventKind.ENDED, TurnEventKind.FAILED}

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Generic
+from typing import Final, Generic, TypeVar
 
 import structlog
 
@@ -20,6 +20,8 @@ _LAST_EVENTS_S: Final = 2.0
 """Longest wait for the remaining events after the reply. They were sent before it, on the same connection."""
 _CANCEL_ATTEMPTS: Final = 5
 _CANCEL_PAUSE_S: Final = 0.1
+
+EventT = TypeVar("EventT")
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +56,7 @@ class WorkFollower:
         try:
             return await self.caller.call(work.endpoint, work.request, timeout_s=wait_s)
         except asyncio.CancelledError:
-            await _cancel_work(work.run_id, work.cancel)
+            await cancel_work(work.run_id, work.cancel)
             raise
 
     async def follow_work(self, work: FollowedWork[RequestT, ReplyT]) -> AsyncGenerator[RunEvent | ReplyT]:
@@ -66,7 +68,7 @@ class WorkFollower:
         async with self.open_feed(work.run_id) as events:
             working = asyncio.create_task(self.await_reply(work))
             try:
-                async for event in _yield_events(events, working):
+                async for event in yield_events(events, working, _is_end):
                     yield event
                 reply = await working
             finally:
@@ -75,8 +77,10 @@ class WorkFollower:
         yield reply
 
 
-async def _yield_events(events: AsyncIterator[RunEvent], working: asyncio.Task[ReplyT]) -> AsyncGenerator[RunEvent]:
-    """Yield the events of a run until its end. A refused run has no events; `working` then holds the error."""
+async def yield_events(
+    events: AsyncIterator[EventT], working: asyncio.Task[ReplyT], is_last: Callable[[EventT], bool]
+) -> AsyncGenerator[EventT]:
+    """Yield the events of work until its end. Refused work has no events; `working` then holds the error."""
     wait_s: float | None = None
     while True:
         getting = asyncio.ensure_future(anext(events, None))
@@ -90,7 +94,7 @@ async def _yield_events(events: AsyncIterator[RunEvent], working: asyncio.Task[R
             if event is None:  # the connection is closed for good
                 return
             yield event
-            if event.kind is RunEventKind.ENDED:
+            if is_last(event):
                 return
         elif wait_s is not None or working.exception() is not None:
             return
@@ -98,7 +102,11 @@ async def _yield_events(events: AsyncIterator[RunEvent], working: asyncio.Task[R
             wait_s = _LAST_EVENTS_S
 
 
-async def _cancel_work(run_id: str, cancel: Callable[[], Awaitable[bool]]) -> None:
+def _is_end(event: RunEvent) -> bool:
+    return event.kind is RunEventKind.ENDED
+
+
+async def cancel_work(work_id: str, cancel: Callable[[], Awaitable[bool]]) -> None:
     """Cancel work that nobody waits for. The attempts are repeated, because no service may have it yet."""
     for _ in range(_CANCEL_ATTEMPTS):
         try:
@@ -106,6 +114,6 @@ async def _cancel_work(run_id: str, cancel: Callable[[], Awaitable[bool]]) -> No
                 return
         except RequestError as error:
             # The work ends at its limit anyway, and its caller is gone.
-            log.warning("work_not_cancelled", run_id=run_id, code=error.code)
+            log.warning("work_not_cancelled", work_id=work_id, code=error.code)
             return
         await asyncio.sleep(_CANCEL_PAUSE_S)

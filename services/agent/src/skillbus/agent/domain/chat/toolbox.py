@@ -1,4 +1,4 @@
-"""The tools that a model is shown in a turn, and those that it can call: the same set.
+"""The tools that a model is shown in a turn. Only these can be called, also after they left.
 
 Tools join when they are found, at the end of the list, and leave when they were not used for some steps. The order of
 the others never changes, so that the beginning of each request stays the same and providers can cache it.

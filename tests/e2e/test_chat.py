@@ -285,6 +285,15 @@ async def test_a_turn_is_followed_again_by_its_id_and_cancelled(system: System, 
     assert unknown.status_code == 404
 
 
+async def test_null_is_as_absent_where_clients_send_it(system: System, upstream: ScriptedUpstream) -> None:
+    earlier = {"role": "assistant", "content": "Hi.", "tool_calls": None, "refusal": None, "audio": None}
+    function = {"name": "get_weather", "description": None, "parameters": None}
+    body = {"model": "auto", "messages": [earlier, *QUESTION], "stream_options": None, "metadata": {"skillbus": None}}
+    for tools in (None, [{"type": "function", "function": function}]):
+        answer = await system.http.post("/v1/chat/completions", json={**body, "tools": tools})
+        assert answer.status_code == 200, answer.text
+
+
 def script_everything(received: Received) -> Answer:
     return Answer("391.") if received.results else Answer((), [CALL])
 

@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from skillbus.agent.settings import AgentSettings
+from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.responder import Responder, route
@@ -38,6 +41,7 @@ from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, 
 
 from ...scripted_answers import Answer, Call
 from ...scripted_upstream import Exchange, ScriptedUpstream, hang_after, play_in_order, serve_upstream
+from .catalogue import AgentCatalogue
 from .chat_models.conftest import make_chat_model
 from .conftest import Agent
 
@@ -254,3 +258,22 @@ async def test_a_hundred_turns_at_once_all_end(bus: Bus, agent: Agent, around: S
     async with asyncio.timeout(WAIT_S * 12):
         ended = await asyncio.gather(*(chat(bus) for _ in range(100)))
     assert {one.message.content for one in ended} == {"391."}
+
+
+async def test_an_agent_that_stops_ends_its_turns_with_an_error_that_says_so(
+    bus: Bus, catalogue: AgentCatalogue, around: Surroundings, tmp_path: Path
+) -> None:
+    asked = asyncio.Event()
+
+    async def hang(exchange: Exchange) -> None:
+        asked.set()
+        await hang_after()(exchange)
+
+    around.upstream.script = lambda _: hang
+    async with open_agent(bus, AgentSettings(data=tmp_path / "agent", private_addresses="127.0.0.1")):
+        turn = asyncio.create_task(chat(bus))
+        async with asyncio.timeout(WAIT_S):
+            await asked.wait()
+    with pytest.raises(RequestError, match="The agent stops") as raised:
+        await turn
+    assert (raised.value.code, raised.value.retryable) == (ErrorCode.UNAVAILABLE, True)

@@ -28,6 +28,7 @@ from skillbus.contracts.agent.chat import (
 from skillbus.contracts.agent.tool_calls import CallTool
 from skillbus.contracts.agent.turns import TurnEventKind
 from skillbus.contracts.embedder.chat_models import ChatModel
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import ToolReference
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt
@@ -118,6 +119,8 @@ class ToolsInMemory:
     files: dict[str, bytes] = field(default_factory=dict)
     at_once: int = 0
     most_at_once: int = 0
+    not_described: set[str] = field(default_factory=set)
+    """Ids whose descriptions cannot be had."""
     hangs: str = ""
     """Id of a tool that never answers."""
 
@@ -128,6 +131,8 @@ class ToolsInMemory:
         return tuple(self.found[:limit])
 
     async def describe_tools(self, project: str, ids: Sequence[str]) -> tuple[ShownTool, ...]:
+        if self.not_described & {*ids}:
+            raise RequestError(ErrorCode.UNAVAILABLE, "The catalogue is away.")
         return tuple(self.tools[one] for one in ids if one in self.tools)
 
     def get_catalogue_size(self, project: str) -> CatalogueSize | None:

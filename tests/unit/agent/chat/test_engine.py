@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+from pydantic import ValidationError
 
 from skillbus.agent.domain.chat.engine import end_turn
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
@@ -179,6 +180,9 @@ async def test_system_messages_at_the_beginning_become_one_with_our_instructions
         ("no_such", {}, "There is no tool 'no_such'"),
         (CALL, '{"a": ', "not a JSON object"),
         (CALL, "[1]", "not a JSON object"),
+        (CALL, '{"a": "\\ud800"}', "not a JSON object"),
+        (CALL, '{"a": ' + "[" * 100 + "]" * 100 + "}", "nested more than 64 levels"),
+        (CALL, '{"a": ' + "[" * 20_000 + "]" * 20_000 + "}", "not a JSON object"),
     ],
 )
 async def test_a_wrong_call_is_a_result_that_says_what_is_wrong(name: str, given: object, reason: str) -> None:
@@ -450,8 +454,8 @@ async def test_an_answer_that_is_cut_says_so() -> None:
 async def test_a_text_without_end_is_cut() -> None:
     one = bench(say(*["x" * 30_000] * 5))
     state = await one.run(make_chat())
-    assert (len(state.text), state.finish_reason) == (100_000, FinishReason.LENGTH)
-    assert len("".join(one.listener.text)) == 100_000
+    assert (len(state.text), state.finish_reason) == (99_998, FinishReason.LENGTH)
+    assert len("".join(one.listener.text)) == 99_998
     assert len(end_turn(state, None).steps[0].text) == 2_000
 
 
@@ -496,3 +500,40 @@ async def test_the_result_of_a_turn_with_very_many_calls_fits_a_message() -> Non
     ended = end_turn(await one.run(make_chat(limits={"calls": 500})), None)
     assert len(ended.steps[0].calls) == 500
     assert len(ended.model_dump_json()) < 600_000
+
+
+async def test_hidden_steps_are_restored_once_however_often_the_caller_repeats_their_call() -> None:
+    one = bench(ask((CALL, {"a": "1"})), ask(("get_weather", {})), say("Rain."))
+    one.tools.found = [CALCULATE]
+    first = end_turn(await one.run(make_chat(tools=[THEIRS])), None)
+    pair = [
+        first.message.model_dump(mode="json"),
+        {"role": "tool", "tool_call_id": first.message.tool_calls[0].id, "content": "rain"},
+    ]
+    messages = [{"role": "user", "content": "What is 17 * 23?"}, *pair * 3]
+    await one.run(Chat.model_validate({"messages": messages, "tools": [THEIRS]}), "f" * 32)
+    roles = [message.role.value for message in one.models.asked[2].messages]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "tool", *["assistant", "tool"] * 2]
+
+
+async def test_tools_that_cannot_be_described_after_a_search_do_not_end_the_turn() -> None:
+    one = bench(ask(("builtin__search_tools", {"query": "mail"})), say("Sorry."))
+    hits = {"results": [{"id": "mcp:mail/send"}]}
+    one.tools.answers[SEARCH.id] = ToolAnswer(text="1. mcp:mail/send", structured=hits)
+    one.tools.not_described = {"mcp:mail/send"}
+    state = await one.run(make_chat())
+    assert "mcp:mail/send" in last_result(one.models.asked[1])
+    assert state.text == "Sorry."
+
+
+async def test_a_found_tool_with_the_name_of_the_callers_does_not_join() -> None:
+    one = bench(ask(("builtin__search_tools", {"query": "sum"})), say("Done."))
+    one.tools.answers[SEARCH.id] = ToolAnswer(text="1.", structured={"results": [{"id": CALCULATE.id}]})
+    theirs = {"type": "function", "function": {"name": CALL}}
+    await one.run(make_chat(tools=[theirs]))
+    assert names(one.models.asked[1]).count(CALL) == 1
+
+
+def test_two_tools_of_the_caller_with_one_name_are_refused() -> None:
+    with pytest.raises(ValidationError, match="two tools are named 'get_weather'"):
+        make_chat(tools=[THEIRS, THEIRS])

@@ -9,6 +9,7 @@ import base64
 import binascii
 import sys
 from array import array
+from dataclasses import dataclass
 from functools import cache
 from inspect import cleandoc, get_annotations
 from itertools import pairwise
@@ -22,6 +23,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     JsonValue,
     PlainSerializer,
@@ -31,7 +33,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 JSON = "application/json"
 MSGPACK = "application/msgpack"
@@ -145,6 +147,19 @@ WITHOUT_NUL: Final = AfterValidator(reject_nul)
 """Validator that refuses NUL. Put it after string constraints: pydantic documents only constraints before it."""
 PlainText = Annotated[str, WITHOUT_NUL]
 """Text of any length without NUL."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullAs:
+    """Annotation of a field that accepts null as another value, for clients that send null for what they leave out."""
+
+    value: object
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            lambda given: self.value if given is None else given, core_schema.nullable_schema(handler(source))
+        )
+
 
 JSON_DEPTH: Final = 64
 """Deepest nesting of JSON values. JSON parsers stop at 128 or 200 levels, and messages wrap the values again."""

@@ -135,6 +135,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
+        stack.callback(turns.end_turns)  # first, so that no caller of a chat waits while requests are drained
         yield health
 
 

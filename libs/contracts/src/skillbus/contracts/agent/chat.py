@@ -7,10 +7,10 @@ skillbus are called by the agent. Those of the caller end the turn; the caller s
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
 from skillbus.contracts.indexer.tools import ToolId, ToolType
-from skillbus.contracts.message import Message, Project, ProjectMessage
+from skillbus.contracts.message import Message, NullAs, Project, ProjectMessage
 from skillbus.contracts.sandbox.skill_runs import RunId
 from skillbus.contracts.scope import Scope
 
@@ -56,7 +56,7 @@ class ChatMessage(Message):
     content: str | tuple[dict[str, JsonValue], ...] | None = None
     """Text, or parts in OpenAI's format: `text`, `image_url`, and what else the model takes."""
     name: str | None = Field(default=None, max_length=200)
-    tool_calls: tuple[ToolCallPart, ...] = ()
+    tool_calls: Annotated[tuple[ToolCallPart, ...], NullAs(())] = ()
     """Calls that the model asked for. Only of `assistant`."""
     tool_call_id: str | None = Field(default=None, max_length=200)
     """Call that this is the result of. Only of `tool`."""
@@ -76,8 +76,8 @@ class FunctionDefinition(Message):
     """Function that a model may call."""
 
     name: FunctionName
-    description: str = Field(default="", max_length=16_000)
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    description: Annotated[str, Field(max_length=16_000), NullAs("")] = ""
+    parameters: Annotated[dict[str, JsonValue], NullAs({})] = Field(default_factory=dict)
     """JSON Schema of the arguments."""
     strict: bool | None = None
 
@@ -144,6 +144,14 @@ class TurnLimits(Message):
     """Tokens of all steps together."""
 
 
+def _check_names(tools: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
+    names = [tool.function.name for tool in tools]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two tools are named {twice[0]!r}: give each a name of its own")
+    return tools
+
+
 class Chat(ProjectMessage):
     """Turn of a chat."""
 
@@ -152,8 +160,10 @@ class Chat(ProjectMessage):
     model: str = Field(default=AUTO_MODEL, min_length=1, max_length=300)
     """Name of a chat model, `provider/name`, or `auto` for the default model with the others as its fallbacks."""
     messages: tuple[ChatMessage, ...] = Field(min_length=1, max_length=MESSAGES_MAX)
-    tools: tuple[ToolDefinition, ...] = Field(default=(), max_length=CALLER_TOOLS_MAX)
-    """Tools of the caller. A call of one ends the turn with `tool_calls`."""
+    tools: Annotated[tuple[ToolDefinition, ...], AfterValidator(_check_names)] = Field(
+        default=(), max_length=CALLER_TOOLS_MAX
+    )
+    """Tools of the caller, each with a name of its own. A call of one ends the turn with `tool_calls`."""
     options: ChatOptions = ChatOptions()
     disclosure: DisclosureOptions = DisclosureOptions()
     knowledge: KnowledgeOptions | None = None

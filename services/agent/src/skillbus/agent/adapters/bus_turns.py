@@ -50,10 +50,17 @@ class BusTurnLines:
     async def listen(
         self, turn_id: str, project: str, follow: Callable[[FollowTurn], Awaitable[TurnFollowed]]
     ) -> AsyncGenerator[asyncio.Event]:
-        async def on_follow(message: Msg) -> None:
+        async def answer(message: Msg) -> None:
             request = decode(FollowTurn, message.data)
             # A turn of another project is as one that does not exist.
             await message.respond(encode(await follow(request)) if request.project == project else b"")
+
+        answering = set[asyncio.Task[None]]()
+
+        async def on_follow(message: Msg) -> None:
+            task = asyncio.create_task(answer(message))  # it may wait, and others ask meanwhile
+            answering.add(task)
+            task.add_done_callback(answering.discard)
 
         subscription = await self._client.subscribe(_make_subject(turn_id), cb=on_follow)
         try:
@@ -62,6 +69,7 @@ class BusTurnLines:
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()
+            await end_tasks(*answering)
 
     async def cancel(self, turn_id: str, project: str) -> bool:
         return await self._cancel_lines.cancel(turn_id, project)

@@ -25,6 +25,7 @@ ANSWER_CHARS: Final = 4 * 1024 * 1024
 """Most characters of an answer: text, arguments of calls and thoughts."""
 CALLS: Final = 256
 """Most tool calls of one answer."""
+_PARSED_CHARACTERS: Final = 16_000
 _NAME_CHARS: Final = 200
 _COUNT: Final = 2**31
 _OUTSIDE_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -136,7 +137,9 @@ class GrowingCall:
 
     @property
     def has_whole_arguments(self) -> bool:
-        """True if the arguments so far are a JSON value."""
+        """True if the arguments so far are a JSON value. Long ones never are: each piece would parse all of them."""
+        if sum(map(len, self.arguments)) > _PARSED_CHARACTERS:
+            return False
         try:
             from_json("".join(self.arguments))
         except ValueError:

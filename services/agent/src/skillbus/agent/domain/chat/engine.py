@@ -67,6 +67,8 @@ _BRIEF_CHARACTERS: Final = 100
 _QUERY_CHARACTERS: Final = 2_000
 _RESTORED_TURNS: Final = 16
 """Most earlier turns of which the hidden steps are read, the latest ones."""
+_RESTORED_CHARACTERS: Final = 1_000_000
+"""Most characters of hidden steps that are restored."""
 
 log = structlog.get_logger(__name__)
 
@@ -148,6 +150,8 @@ class ReActEngine:
             state = state.model_copy(update={"limit": state.limit or TurnLimit.TIME})
             return _finish(state, listener) if is_last else state
         state = _add_answer(state, answer)
+        if answer.finish_reason is FinishReason.LENGTH and state.measure_time_left_s() <= 0:
+            state = state.model_copy(update={"limit": state.limit or TurnLimit.TIME})
         ours, theirs = _split_calls(state, answer.message.tool_calls)
         if state.limit is not None or not (ours or theirs):
             return _finish(state, listener, answer.finish_reason)
@@ -164,7 +168,7 @@ class ReActEngine:
         """Return the model's answer: at the end of the time what there is of it, or None."""
         left_s = LAST_ANSWER_S if state.limit is not None else max(state.measure_time_left_s(), _LEAST_S)
         text, separate, answer = list[str](), bool(state.text), None
-        room = TEXT_CHARACTERS - len(state.text)
+        room = max(0, TEXT_CHARACTERS - len(state.text) - len(_BETWEEN_STEPS))
         stream = self._ports.models.stream_answer(models, _make_model_call(state))
         try:
             async with asyncio.timeout(left_s), aclosing(stream):
@@ -179,9 +183,9 @@ class ReActEngine:
                             listener.add_text(f"{_BETWEEN_STEPS}{piece}" if separate else piece)
                             separate = False
                         if not room:
-                            return _cut_answer(state, text)
+                            return _cut_answer(models, text)
         except TimeoutError:
-            return _cut_answer(state, text) if text and not state.is_formatted else None
+            return _cut_answer(models, text) if text and not state.is_formatted else None
         if answer is None:
             raise ModelFailedError("the answer of the model has no end")
         return _rename_calls(state, answer)
@@ -227,14 +231,14 @@ class ReActEngine:
     async def _restore_history(self, chat: Chat) -> tuple[ChatMessage, ...]:
         """Return the caller's messages. Answers that called its tools are replaced by all steps before that call."""
         ended = [turn_id for message in chat.messages if (turn_id := read_turn_id(message)) is not None]
-        kept = dict[str, TurnState]()
-        for turn_id in ended[-_RESTORED_TURNS:]:
+        kept, room = dict[str, TurnState](), _RESTORED_CHARACTERS
+        for turn_id in dict.fromkeys(ended[: -_RESTORED_TURNS - 1 : -1]):
             stored = await self._ports.turns.load_turn(chat.project, turn_id)
-            if stored is not None:
+            if stored is not None and (room := room - sum(len(message.text) for message in stored.added)) >= 0:
                 kept[turn_id] = stored
         history = list[ChatMessage]()
         for message in chat.messages:
-            turn = kept.get(read_turn_id(message) or "")
+            turn = kept.pop(read_turn_id(message) or "", None)  # once, however often the caller repeats it
             history += (message,) if turn is None else turn.added
         return tuple(history)
 
@@ -317,10 +321,11 @@ def _add_answer(state: TurnState, answer: ModelAnswer) -> TurnState:
     return state.model_copy(update=changed)
 
 
-def _cut_answer(state: TurnState, text: Sequence[str]) -> ModelAnswer:
-    """Return the answer of a model that is left before its end."""
+def _cut_answer(models: Sequence[ChatModel], text: Sequence[str]) -> ModelAnswer:
+    """Return the answer of a model that is left before its end. Its tokens are not known."""
     partial = ChatMessage(role=ChatRole.ASSISTANT, content="".join(text))
-    return ModelAnswer(state.provider, state.model, partial, FinishReason.LENGTH, TokenUsage())
+    provider, model = (models[0].provider.name, models[0].model.name) if models else ("", "")
+    return ModelAnswer(provider, model, partial, FinishReason.LENGTH, TokenUsage())
 
 
 def _rename_calls(state: TurnState, answer: ModelAnswer) -> ModelAnswer:

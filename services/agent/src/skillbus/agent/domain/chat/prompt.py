@@ -42,7 +42,7 @@ def instruct_model(messages: Sequence[ChatMessage], shown: Sequence[ShownTool]) 
     about = f"{_ABOUT_SEARCH}\n{_ABOUT_RESULTS}" if can_search else _ABOUT_RESULTS
     parts = [*(message.text for message in messages[:first]), about]
     skills = [
-        f"- {tool.id.partition(':')[2]}: {tool.function.description[:_SKILL_CHARACTERS]}"
+        f"- {tool.id.partition(':')[2]}: {' '.join(tool.function.description.split())[:_SKILL_CHARACTERS]}"
         for tool in shown
         if tool.instructions_only
     ]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
 from pydantic import JsonValue
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from skillbus.agent.domain.chat.ports import CallAnyTool, FunctionFinder, ResultStore
 from skillbus.agent.domain.chat.prompt import READ_RESULT, READ_SKILL, SEARCH_TOOL
@@ -22,6 +23,7 @@ from skillbus.contracts.agent.chat import CalledTool, ChatMessage, ChatRole, Too
 from skillbus.contracts.agent.tool_calls import CallTool
 from skillbus.contracts.agent.turns import TurnEventKind
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.message import check_json
 
 CALLS_AT_ONCE: Final = 8
 """Calls of one turn that are under way at the same time."""
@@ -30,6 +32,8 @@ _TOLD_CHARACTERS: Final = 1_000
 _BEGINNING_CHARACTERS: Final = 300
 """Beginning of a result in the record of the step."""
 _LEAST_S: Final = 0.1
+
+log = structlog.get_logger(__name__)
 
 EmitCall = Callable[[TurnEventKind, CalledTool], None]
 
@@ -128,12 +132,7 @@ class StepCaller:
         except (AgentError, RequestError) as error:
             gone = isinstance(error, ToolNotCallableError | ToolUnknownError)
             result = write_error(f"Not done: {error}")
-        found = await self._find_joining(state, answer) if answer is not None and tool.id == SEARCH_TOOL else ()
-        readers = (READ_RESULT,) if result.is_cut else ()
-        if any(tool.instructions_only for tool in found):
-            readers = (*readers, READ_SKILL)
-        if readers:
-            found = (*found, *await self._finder.describe_tools(state.chat.project, readers))
+        found = await self._find_joining(state, tool, answer, result)
         if found:
             result = result.model_copy(update={"text": f"{result.text}\n{_list_joined(found)}"})
         record = record.model_copy(
@@ -147,7 +146,26 @@ class StepCaller:
         )
         return _DoneCall(part, record, result, tool, found, gone)
 
-    async def _find_joining(self, state: TurnState, answer: ToolAnswer) -> tuple[ShownTool, ...]:
+    async def _find_joining(
+        self, state: TurnState, tool: ShownTool, answer: ToolAnswer | None, result: ResultText
+    ) -> tuple[ShownTool, ...]:
+        """Return the tools that join after a call: those that a search has found, and those that read on."""
+        try:
+            is_search = answer is not None and tool.id == SEARCH_TOOL
+            found = await self._find_hits(state, answer) if answer is not None and is_search else ()
+            readers = (READ_RESULT,) if result.is_cut else ()
+            if any(one.instructions_only for one in found):
+                readers = (*readers, READ_SKILL)
+            if readers:
+                found = (*found, *await self._finder.describe_tools(state.chat.project, readers))
+        except RequestError as error:
+            # The result names what was found; the model can search again.
+            log.warning("tools_not_described", project=state.chat.project, code=error.code)
+            return ()
+        theirs = {one.function.name for one in state.chat.tools}
+        return tuple(one for one in found if one.name not in theirs)
+
+    async def _find_hits(self, state: TurnState, answer: ToolAnswer) -> tuple[ShownTool, ...]:
         """Return the tools that a search has found, as functions."""
         structured = answer.structured if isinstance(answer.structured, dict) else {}
         hits = structured.get("results")
@@ -195,9 +213,10 @@ def _make_message(done: _DoneCall) -> ChatMessage:
 
 def _parse_arguments(text: str) -> dict[str, JsonValue]:
     """Parse arguments. Raises ValueError."""
-    parsed = json.loads(text) if text.strip() else {}
+    parsed = from_json(text, allow_inf_nan=False) if text.strip() else {}
     if not isinstance(parsed, dict):
         raise ValueError(f"got {type(parsed).__name__}")  # noqa: TRY004 - the caller tells the model either way
+    check_json(parsed)
     return parsed
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 from pydantic_core import to_json
@@ -30,7 +30,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 
 REMEMBERED_S: Final = 600.0
 """Time after its end in which a turn can be followed."""
-REMEMBERED_TURNS: Final = 1_000
+REMEMBERED_TURNS: Final = 200
 _PAGE_BYTES: Final = 256 * 1024
 """Size from which a page of messages is full, as JSON. With its last message it fits into a message of the bus."""
 
@@ -148,6 +148,7 @@ class TurnRegistry:
         self._engine = engine
         self._ports = ports
         self._turns: dict[str, _Turn] = {}
+        self._stopping = asyncio.Event()
 
     async def run_turn(self, chat: Chat, turn_id: str) -> TurnEnded:
         """Run a turn to its end.
@@ -196,6 +197,10 @@ class TurnRegistry:
             return False
         return await self._ports.lines.cancel(turn_id, project)
 
+    def end_turns(self) -> None:
+        """End all turns with an error that says that this agent stops."""
+        self._stopping.set()
+
     async def close(self) -> None:
         """Forget all turns."""
         for turn in tuple(self._turns.values()):
@@ -208,16 +213,19 @@ class TurnRegistry:
         cancelled = await turn.lines.enter_async_context(self._ports.lines.listen(turn.turn_id, chat.project, follow))
         turn.add_event(TurnEventKind.BEGUN)
         working = asyncio.create_task(self._take_steps(turn, chat))
-        leaving = asyncio.create_task(cancelled.wait())
+        leaving, stopping = asyncio.create_task(cancelled.wait()), asyncio.create_task(self._stopping.wait())
+        tasks: tuple[asyncio.Task[Any], ...] = (working, leaving, stopping)
         try:
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                raise TurnCancelledError("the turn was cancelled")
-            return working.result()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            if stopping.done():
+                raise RequestError(ErrorCode.UNAVAILABLE, "The agent stops: send the request again.")
+            raise TurnCancelledError("the turn was cancelled")
         finally:
-            leaving.cancel()
-            working.cancel()
-            await asyncio.wait({working, leaving})
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def _take_steps(self, turn: _Turn, chat: Chat) -> TurnEnded:
         wanted = None if chat.model == AUTO_MODEL else chat.model

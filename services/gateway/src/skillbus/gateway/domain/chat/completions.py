@@ -20,7 +20,7 @@ from skillbus.contracts.agent.chat import (
 from skillbus.contracts.agent.turns import TurnEvent, TurnEventKind
 from skillbus.contracts.chat_http import SkillbusChatOptions
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import Message
+from skillbus.contracts.message import Message, NullAs
 from skillbus.gateway.domain.openai import convert_problem
 from skillbus.gateway.domain.problem import make_problem
 
@@ -32,8 +32,10 @@ _STEP_KINDS: Final = frozenset({TurnEventKind.CALLING, TurnEventKind.CALLED, Tur
 
 def _parse_options(given: object) -> object:
     """Read the options, an object or its JSON text: OpenAI's clients take only texts as values of `metadata`."""
-    if not isinstance(given, dict) or (own := given.get("skillbus")) is None:
+    if not isinstance(given, dict):
         return given
+    if (own := given.get("skillbus")) is None:
+        return {name: value for name, value in given.items() if name != "skillbus"}
     # Lists and enumerations are taken as JSON has them, which strict validation of a Python object refuses.
     text = own if isinstance(own, str) else to_json(own)
     try:
@@ -69,7 +71,7 @@ class ChatCompletionBody(Message):
     model: str = Field(default=AUTO_MODEL, min_length=1, max_length=300)
     """Name of a chat model, `provider/name`, or `auto` for the default model and its fallbacks."""
     messages: tuple[ChatMessage, ...] = Field(min_length=1, max_length=MESSAGES_MAX)
-    tools: tuple[ToolDefinition, ...] = Field(default=(), max_length=CALLER_TOOLS_MAX)
+    tools: Annotated[tuple[ToolDefinition, ...], NullAs(())] = Field(default=(), max_length=CALLER_TOOLS_MAX)
     """Functions of the caller. If the model calls one, the reply has `tool_calls`."""
     tool_choice: JsonValue = None
     """Choice of a tool for the first step, in OpenAI's format."""
@@ -122,7 +124,9 @@ class ChatCompletionBody(Message):
                 limits=own.limits,
             )
         except ValidationError as error:  # of the fields that are passed on
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"The request cannot be passed on: {error}") from error
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"{place}: {first['msg']}") from None
 
 
 def make_completion(ended: TurnEnded) -> dict[str, JsonValue]:

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from skillbus.agent.domain.chat.engine import end_turn
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
@@ -518,7 +518,7 @@ async def test_hidden_steps_are_restored_once_however_often_the_caller_repeats_t
 
 async def test_tools_that_cannot_be_described_after_a_search_do_not_end_the_turn() -> None:
     one = bench(ask(("builtin__search_tools", {"query": "mail"})), say("Sorry."))
-    hits = {"results": [{"id": "mcp:mail/send"}]}
+    hits: JsonValue = {"results": [{"id": "mcp:mail/send"}]}
     one.tools.answers[SEARCH.id] = ToolAnswer(text="1. mcp:mail/send", structured=hits)
     one.tools.not_described = {"mcp:mail/send"}
     state = await one.run(make_chat())

@@ -80,19 +80,10 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
     """Run the agent on the bus, following the registered servers, while the context is open."""
     files = BusCallFiles(await open_object_store(bus, RUN_FILES))
     skills = SkillFiles(partial(bus.caller.call, GET_SKILL), await open_object_store(bus, PACKAGES))
-    programs = ProgramRunner(
-        runs=BusProgramRuns(bus.caller),
-        lines=BusProgramLines(bus),
-        files=files,
-        catalogue=BusCatalogue(bus.caller),
-        limits=ProgramLimits(settings.program_calls, settings.program_calls_mib * _MIB),
-        to_wire=to_wire,
-        announce=partial(announce_program_call, bus.client),
-    )
     builtins = make_builtin_tools(
         bus.caller,
         settings.data / "files",
-        make_run_code_tool(programs.run),
+        make_run_code_tool(_make_program_runner(bus, settings, files).run),
         make_read_skill_tool(skills),
         make_read_result_tool(files),
         without=settings.without_builtins,
@@ -135,8 +126,20 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
-        stack.callback(turns.end_turns)  # first, so that no caller of a chat waits while requests are drained
+        stack.callback(turns.end_turns)  # first, so that no chat holds the drain of its requests up
         yield health
+
+
+def _make_program_runner(bus: Bus, settings: AgentSettings, files: BusCallFiles) -> ProgramRunner:
+    return ProgramRunner(
+        runs=BusProgramRuns(bus.caller),
+        lines=BusProgramLines(bus),
+        files=files,
+        catalogue=BusCatalogue(bus.caller),
+        limits=ProgramLimits(settings.program_calls, settings.program_calls_mib * _MIB),
+        to_wire=to_wire,
+        announce=partial(announce_program_call, bus.client),
+    )
 
 
 def make_builtin_tools(caller: Caller, files: Path, *more: BuiltinTool, without: Collection[str] = ()) -> BuiltinTools:

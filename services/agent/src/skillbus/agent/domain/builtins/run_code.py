@@ -39,12 +39,12 @@ class RunCodeArguments(BuiltinArguments):
 ABOUT: Final = BuiltinProfile(
     name=RUN_CODE.removeprefix(ID_PREFIX),
     english="Run a program that calls several tools and works with their results, so that only its answer is returned.",
-    chinese="运行代码：执行一段可调用多个工具并处理其结果的程序，只返回最终答案。",
-    tags=("code", "program", "代码", "编程"),
+    chinese="运行程序：执行一段可调用多个工具并处理其结果的程序，只返回最终答案。",
+    tags=("code", "program", "程序", "编程"),
     examples=(
         "Run a Python program that calls a tool for each of these items.",
         "Call many tools in a loop and combine their results.",
-        "写一段 Python 代码批量调用工具并汇总结果",
+        "写一段 Python 程序批量调用工具并汇总结果",
     ),
 )
 

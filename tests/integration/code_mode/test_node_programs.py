@@ -1,8 +1,11 @@
 """What programs in Node can do; what holds for every language is in `test_programs.py`."""
 
+import json
 import shutil
 
 import pytest
+
+from skillbus.sandbox.domain.run.result import NESTING_MAX
 
 from .conftest import CALLS, CodeMode
 
@@ -72,3 +75,33 @@ await call_tool("builtin:platform");
     )
     assert called.structured == [0, "/work", "b", "\n"], called
     assert "later" in called.text
+
+
+async def test_calls_that_are_refused_leave_their_places_to_others(code_mode: CodeMode) -> None:
+    called = await code_mode.call(
+        f"""
+const calls = [...Array({5 * CALLS}).keys()].map(() => call_tool("builtin:calculate", {{ expression: "1" }}));
+(await Promise.allSettled(calls)).map((one) => one.reason?.code ?? "done")
+""",
+        language="node",
+    )
+    assert called.structured == ["done"] * CALLS + ["limit"] * (4 * CALLS), called.text
+
+
+async def test_a_program_that_ends_before_its_answer_has_failed(code_mode: CodeMode) -> None:
+    called = await code_mode.call("console.log('before'); await new Promise(() => {}); 1", language="node")
+    assert called.is_error
+    assert "before" in called.text
+    assert "exit code 13" in called.text
+    assert "awaits a promise that nothing settles" in called.text
+
+
+async def test_values_that_the_service_would_refuse_are_printed(code_mode: CodeMode) -> None:
+    deepest = "[" * NESTING_MAX + "]" * NESTING_MAX
+    programs = [r"'\ud800'", r"({a: '\\ud800\ud83d\ude00'})", deepest, f"[{deepest}]"]
+    lone, pair, deep, deeper = [await code_mode.call(program, language="node") for program in programs]
+    assert (lone.structured, lone.text.lower()) == (None, r"'\ud800'" + "\n")
+    assert pair.structured == {"a": "\\ud800\U0001f600"}
+    assert deep.structured == json.loads(deepest)
+    assert (deeper.structured, deeper.is_error) == (None, False)
+    assert deeper.text.startswith("[")

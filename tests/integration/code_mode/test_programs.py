@@ -1,6 +1,7 @@
 """What programs of `run_code` can do, and what they cannot: the tool, the agent, the sandbox and the bus are real."""
 
 import asyncio
+import json
 from uuid import uuid4
 
 import pytest
@@ -19,11 +20,13 @@ from skillbus.contracts.sandbox.run_history import (
     RunSelector,
     RunState,
 )
+from skillbus.sandbox.domain.run.result import NESTING_MAX
 
 from .conftest import CALLS, CodeMode
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+DEEPEST = "[" * NESTING_MAX + "]" * NESTING_MAX
 REFUSALS = """
 async def code(*call, **arguments):
     try:
@@ -61,6 +64,10 @@ print("about to answer")
         ("{3}", None, "{3}\n"),
         ("x = 1", None, ""),
         ("# nothing", None, ""),
+        (r"'\ud800'", None, "'\\ud800'\n"),
+        (r"{'a': '\ud83d' + '\ude00'}", {"a": "\U0001f600"}, '{"a":"\U0001f600"}'),
+        (f"import json; json.loads('{DEEPEST}')", json.loads(DEEPEST), DEEPEST),
+        (f"import json; json.loads('[{DEEPEST}]')", None, f"[{DEEPEST}]\n"),
         ("'x' * 300_000", None, None),
     ],
 )
@@ -85,6 +92,31 @@ results = await asyncio.gather(*calls, return_exceptions=True)
 """)
     assert called.structured == [*(str(number + 1) for number in range(CALLS)), "limit", "limit"], called.text
     assert CALLS > 2 * CALLS_AT_ONCE
+
+
+async def test_calls_that_are_refused_or_cancelled_leave_their_places_to_others(code_mode: CodeMode) -> None:
+    refused = await code_mode.call(
+        f"""
+import asyncio
+calls = [call_tool("builtin:calculate", expression="1") for _ in range({5 * CALLS})]
+results = await asyncio.gather(*calls, return_exceptions=True)
+[getattr(one, "code", "done") for one in results]
+""",
+        timeout_s=10,
+    )
+    assert refused.structured == ["done"] * CALLS + ["limit"] * (4 * CALLS), refused.text
+    cancelled = await code_mode.call(
+        f"""
+import asyncio
+tasks = [asyncio.create_task(call_tool("builtin:calculate", expression="1")) for _ in range(250)]
+await asyncio.sleep(0)
+for task in tasks[{CALLS_AT_ONCE}:]:
+    task.cancel()
+(await call_tool("builtin:calculate", expression="1 + 1"))["structured"]["result"]
+""",
+        timeout_s=10,
+    )
+    assert cancelled.structured == "2", cancelled.text
 
 
 async def test_asyncio_run_works_in_a_program_without_top_level_await(code_mode: CodeMode) -> None:

@@ -82,6 +82,22 @@ async def test_a_program_that_does_not_start_says_why_and_the_next_one_starts(la
     assert (len(answer), printed) == (4, "started\n")
 
 
+async def test_a_launcher_goes_on_though_nobody_reads_why_a_program_did_not_start(launcher: Launcher) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        await launcher.launch_program(
+            ("/nowhere/bwrap",), {}, InheritedNumbers(writing, writing, writing), theirs.fileno()
+        )
+        os.close(writing)
+        theirs.close()
+        await wait_readable(ours.fileno())  # the launcher has closed its end
+    answer, passed, printed = await launch(launcher, "/bin/sh", "-c", "echo started; read _")
+    os.close(passed[0])
+    assert (len(answer), printed) == (4, "started\n")
+
+
 async def test_a_launcher_that_has_ended_says_so_and_refuses(launcher: Launcher) -> None:
     assert launcher.is_running()
     os.kill(launcher.pid, signal.SIGKILL)

@@ -72,7 +72,8 @@ def launch_program(message: LaunchMessage, given: list[int], answer: socket.sock
             setsigdef=RESET,
         )
     except OSError as error:
-        os.write(given[2], f"{command[0]}: {error.strerror}".encode())
+        with suppress(OSError):  # the service no longer reads
+            os.write(given[2], f"{command[0]}: {error.strerror}".encode())
         return
     with suppress(OSError):  # it has ended, and has printed the reason; or the service no longer waits
         pidfd = os.pidfd_open(pid)

@@ -15,6 +15,8 @@ const { Readable } = require("stream");
 const PROGRAM = "/in/program.js";
 const ANSWER = "/work/out/.skillbus-answer.json";
 const ANSWER_BYTES = 256 * 1024; // A larger answer is printed.
+const ANSWER_NESTING = 100; // A deeper answer is printed: the service refuses it.
+const UNSETTLED = 13; // Exit code of a program that waits for what cannot come, as Node's own.
 const SPLITS_MAX = 300; // Places at which the last expression may begin that are tried.
 const COMMENT_MAX = 2000; // Characters before the last expression in which the end of a statement is looked for.
 const HEAD = "(async () => {";
@@ -47,7 +49,14 @@ class Channel {
   async request(method, fields) {
     const body = Buffer.from(JSON.stringify({ method, ...fields }));
     while (this.pending.size >= this.atOnce) await new Promise((resolve) => this.queue.push(resolve));
-    const reply = JSON.parse(await this.send(body));
+    let sent;
+    try {
+      sent = this.send(body);
+    } catch (error) {
+      this.wake();
+      throw error;
+    }
+    const reply = JSON.parse(await sent);
     if (reply.error) throw new ToolError(reply.error.code, reply.error.message);
     return reply.result;
   }
@@ -82,6 +91,11 @@ class Channel {
       this.received = this.received.subarray(end);
     }
     if (this.pending.size === 0) this.socket.unref();
+    this.wake();
+  }
+
+  // Let as many requests go on as there are free places. One that then does not send has to call this.
+  wake() {
     for (const resolve of this.queue.splice(0, this.atOnce - this.pending.size)) resolve();
   }
 
@@ -89,6 +103,7 @@ class Channel {
     this.closed = new Error("the tool channel is closed");
     for (const { reject } of this.pending.values()) reject(this.closed);
     this.pending.clear();
+    this.wake();
   }
 }
 
@@ -152,6 +167,18 @@ function runProgram(source) {
   return script.runInThisContext()();
 }
 
+// Return false if the service would refuse this JSON: for a lone surrogate, which JSON.stringify escapes, or its depth.
+function isAnswer(written) {
+  if (/(^|[^\\])(\\\\)*\\ud/.test(written)) return false;
+  let level = [JSON.parse(written)];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    level = level.filter((one) => one !== null && typeof one === "object");
+    if (level.length > 0 && depth === ANSWER_NESTING) return false;
+    level = level.flatMap((one) => Object.values(one));
+  }
+  return true;
+}
+
 function leaveAnswer(value) {
   if (value === undefined || value === null) return;
   let written;
@@ -162,6 +189,7 @@ function leaveAnswer(value) {
   }
   if (written === undefined) console.log(util.inspect(value));
   else if (Buffer.byteLength(written) > ANSWER_BYTES) console.log(written);
+  else if (!isAnswer(written)) console.log(util.inspect(value));
   else fs.writeFileSync(ANSWER, written);
 }
 
@@ -172,14 +200,23 @@ function reportError(error) {
   fs.writeSync(2, `${text.split("\n").filter((line) => !ours.test(line)).join("\n")}\n`);
 }
 
+// Nothing is under way any more that could let the program go on.
+function reportUnsettled() {
+  fs.writeSync(2, "the program ended before its last expression had a value: it awaits a promise that nothing settles\n");
+  process.exit(UNSETTLED);
+}
+
 async function main() {
   const channel = new Channel(...process.argv.slice(2).map(Number));
   Object.defineProperty(process, "stdin", { value: Readable.from([]), configurable: true });
   process.argv.splice(1, process.argv.length, PROGRAM);
   process.chdir("/work");
   defineFunctions(channel);
+  process.once("beforeExit", reportUnsettled);
   try {
-    leaveAnswer(await runProgram(fs.readFileSync(PROGRAM, "utf8")));
+    const value = await runProgram(fs.readFileSync(PROGRAM, "utf8"));
+    process.removeListener("beforeExit", reportUnsettled);
+    leaveAnswer(value);
   } catch (error) {
     reportError(error);
     process.exit(1);

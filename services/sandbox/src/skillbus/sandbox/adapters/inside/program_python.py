@@ -12,7 +12,7 @@ and replies `{"result": …}` or `{"error": {"code": …, "message": …}}`, wit
 
 Top-level `await` works. A program that does not name asyncio needs no event loop: a call then waits for its reply,
 which saves the time that importing asyncio takes. The value of the last expression is left as JSON in a file that the
-service takes as the answer; a value that JSON does not have is printed.
+service takes as the answer; a value that JSON does not have, or that the service would refuse, is printed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 import os
 import socket
 import sys
+from collections import deque
 from types import CodeType, ModuleType
 
 TYPE_CHECKING = False
@@ -34,6 +35,8 @@ PROGRAM = "/in/program.py"
 ANSWER = "/work/out/.skillbus-answer.json"
 ANSWER_BYTES = 256 * 1024
 """Largest answer. A larger one is printed."""
+ANSWER_NESTING = 100
+"""Deepest answer, `NESTING_MAX` of the service. A deeper one is printed."""
 ONLY_AST, TOP_LEVEL_AWAIT = 0x0400, 0x2000
 """Flags of `compile`. Source: the module ast."""
 COROUTINE = 0x80
@@ -65,7 +68,7 @@ class Channel:
         self.received = bytearray()
         self.pending: dict[int, Future[bytes] | None] = {}
         """Requests without a reply, by number. Those that are not made in an event loop have no future."""
-        self.queue: list[Future[None]] = []
+        self.queue: deque[Future[None]] = deque()
         """Requests that wait until there are fewer at once."""
         self.loop: AbstractEventLoop | None = None
 
@@ -125,17 +128,31 @@ class Channel:
     async def ask_within(self, loop: AbstractEventLoop, body: bytes) -> bytes:
         """Send a request from an event loop and return the reply."""
         while len(self.pending) >= self.at_once:
-            self.queue.append(loop.create_future())
-            await self.queue[-1]
-        if self.loop is not loop:
-            if self.loop is not None and not self.loop.is_closed():
-                raise ToolError("forbidden", "another event loop waits for tool calls: use one at a time")
-            loop.add_reader(self.socket.fileno(), self.on_readable)
-            self.loop = loop
+            waiting = loop.create_future()
+            self.queue.append(waiting)
+            try:
+                await waiting
+            except BaseException:
+                self.wake()  # it may have been woken before it was cancelled
+                raise
         future = loop.create_future()
-        self.send(body, future)
+        try:
+            self.enter_loop(loop)
+            self.send(body, future)
+        except BaseException:
+            self.wake()
+            raise
         reply: bytes = await future
         return reply
+
+    def enter_loop(self, loop: AbstractEventLoop) -> None:
+        """Read in an event loop. Raises ToolError if another one reads."""
+        if self.loop is loop:
+            return
+        if self.loop is not None and not self.loop.is_closed():
+            raise ToolError("forbidden", "another event loop waits for tool calls: use one at a time")
+        loop.add_reader(self.socket.fileno(), self.on_readable)
+        self.loop = loop
 
     def on_readable(self) -> None:
         """Hand out the replies that have come to the event loop."""
@@ -147,6 +164,7 @@ class Channel:
                 if future is not None and not future.done():
                     future.set_exception(ConnectionError(str(error)))
             self.pending.clear()
+            self.wake()
 
     def settle(self, replies: dict[int, bytes]) -> None:
         """Note replies, and let those go on that wait for them or for their places."""
@@ -156,10 +174,16 @@ class Channel:
                 future.set_result(body)
         if not self.pending:
             self.leave_loop()
-        for waiting in self.queue[: self.at_once - len(self.pending)]:
-            self.queue.remove(waiting)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let as many requests go on as there are free places. One that then does not send has to call this."""
+        free = self.at_once - len(self.pending)
+        while free > 0 and self.queue:
+            waiting = self.queue.popleft()
             if not waiting.done():
                 waiting.set_result(None)
+                free -= 1
 
     def leave_loop(self) -> None:
         """Stop reading in the event loop, if one reads."""
@@ -234,13 +258,15 @@ def run_without_loop(program: Coroutine[Any, Any, None]) -> None:
 
 
 def leave_answer(value: object) -> None:
-    """Leave the value of the last expression as the answer, or print it if it is no JSON or too large."""
+    """Leave the value of the last expression as the answer, or print it if it is no such JSON or too large."""
     if value is None:
         return
     if hasattr(value, "__await__"):
         raise TypeError("the value of the last expression has to be awaited: write `await` before it")
     try:
         written = json.dumps(value, allow_nan=False).encode()
+        if len(written) <= ANSWER_BYTES:
+            check_answer(json.loads(written))
     except (TypeError, ValueError, RecursionError):
         sys.stdout.write(f"{value!r}\n")
         return
@@ -249,6 +275,18 @@ def leave_answer(value: object) -> None:
         return
     with open(ANSWER, "wb") as file:  # noqa: PTH123 - pathlib costs more than all the rest
         file.write(written)
+
+
+def check_answer(value: object) -> None:
+    """Raise ValueError if the service would refuse a value: for a lone surrogate, or as nested too deep."""
+    json.dumps(value, ensure_ascii=False).encode()
+    level: list[Any] = [[value]]
+    for _ in range(ANSWER_NESTING + 1):
+        items = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+        level = [item for item in items if isinstance(item, (dict, list))]
+        if not level:
+            return
+    raise ValueError(f"it is nested deeper than {ANSWER_NESTING}")
 
 
 def report_error(error: BaseException, report: Callable[..., object]) -> None:

@@ -81,6 +81,15 @@ def test_an_item_is_shown_with_its_content_and_without_what_a_terminal_would_obe
     assert "\x1b" not in shown
 
 
+@pytest.mark.parametrize("command", [("show",), ("review", "approve")])
+def test_an_item_is_found_by_the_id_that_a_context_cites(
+    skillbus: CommandLine, base: FakeKnowledge, command: tuple[str, ...]
+) -> None:
+    skillbus("knowledge", *command, "K-i-0", externals=base.externals())
+    assert "K-i-0" not in f"{[request.url.path for request in base.requests]} {[r.content for r in base.requests]}"
+    assert base.requests
+
+
 def test_an_item_is_shown_as_markdown_as_the_server_writes_it(skillbus: CommandLine, base: FakeKnowledge) -> None:
     shown = skillbus("knowledge", "show", "i-0", "--markdown", "--version", "2", externals=base.externals())
     assert shown.stdout == "---\nid: i-0\n---\n\n缺少时返回 400。\n"

@@ -40,7 +40,7 @@ _UNAVAILABLE: Final = "Try again in a moment. `skillbus status` shows which serv
 ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.INVALID_REQUEST: "Correct the fields named above. `--help` shows the bounds.",
     ErrorCode.UNAUTHORIZED: "Give a key with --api-key or SKILLBUS_API_KEY, or the server's folder with SKILLBUS_DATA.",
-    ErrorCode.FORBIDDEN: "If it is disabled, run `skillbus skills enable NAME`; otherwise use another key.",
+    ErrorCode.FORBIDDEN: "Use a key that may do this, or have it enabled by somebody who may.",
     ErrorCode.SKILL_NOT_FOUND: "`skillbus skills list` shows the installed skills, `skillbus install PATH` adds one.",
     ErrorCode.NOT_FOUND: "Check the name, and --project if the command has it.",
     ErrorCode.UNKNOWN_ACTION: "`skillbus skills list --json` shows the actions of each skill.",

@@ -19,6 +19,7 @@ from skillbus.cli.knowledge.options import (
     Types,
     Version,
     build_headers,
+    read_item_id,
 )
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line, clean_text
@@ -49,7 +50,10 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="Print it as Markdown
 From = Annotated[int, typer.Argument(metavar="FROM", min=1, help="Earlier version.")]
 To = Annotated[int, typer.Argument(metavar="TO", min=1, help="Later version.")]
 Decision = Annotated[ReviewAction, typer.Argument(metavar="approve|reject", help="Decision on the items.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Pending items.", autocompletion=complete_pending)]
+Ids = Annotated[
+    list[str],
+    typer.Argument(metavar="ID...", help="Pending items.", autocompletion=complete_pending, parser=read_item_id),
+]
 Helpful = Annotated[bool, typer.Option("--helpful/--unhelpful", help="Your rating of the item.", show_default=False)]
 RatedQuery = Annotated[str, typer.Option("--query", help="Query the item was found with; it has one rating from you.")]
 Comment = Annotated[str, typer.Option("--comment", help="Your remark.")]

@@ -7,10 +7,19 @@ import typer
 from skillbus.cli.completion import complete_knowledge
 from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeStatus
 
+
+def read_item_id(given: str) -> str:
+    """Return the id of an item that is given as a list shows it, or as a context cites it: `K-…`."""
+    return given.removeprefix("K-")
+
+
 Id = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Id of the item, as `skillbus knowledge list` shows it.", autocompletion=complete_knowledge
+        metavar="ID",
+        help="Id of the item, as `skillbus knowledge list` shows it, or as a context cites it.",
+        autocompletion=complete_knowledge,
+        parser=read_item_id,
     ),
 ]
 

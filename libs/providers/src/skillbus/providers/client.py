@@ -16,7 +16,7 @@ import structlog
 from pydantic import SecretStr
 
 from skillbus.common.outbound.addresses import AddressRule
-from skillbus.common.outbound.transport import GuardedTransport, read_destination
+from skillbus.common.outbound.transport import GuardedTransport, load_authorities, read_destination
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.providers.breaker import Admission, CallVerdict, CircuitBreaker, Clock
@@ -296,7 +296,6 @@ class ProviderClients:
         self._tuning = tuning or ClientTuning()
         self._clients: dict[_ClientKey, ProviderClient] = {}
         self._users: dict[_ClientKey, int] = {}
-        self._tls: ssl.SSLContext | None = None
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -310,14 +309,14 @@ class ProviderClients:
 
         Raises ProviderFailedError if all clients were closed.
         """
-        if self._tls is None:  # loading the certificates takes about 30 ms
-            self._tls = await asyncio.to_thread(httpx.create_ssl_context)
-        if self._closed:
-            raise ProviderFailedError(provider.name, "is closed: the service is shutting down")
         key = (provider.name, provider.created_at, provider.version)
         if key not in self._clients:
-            http = open_http_client(provider, self._addresses, self._tls)
-            self._clients[key] = ProviderClient(provider, http, self._secrets, self._tuning)
+            tls = await asyncio.to_thread(load_authorities)
+            if key not in self._clients and not self._closed:
+                http = open_http_client(provider, self._addresses, tls)
+                self._clients[key] = ProviderClient(provider, http, self._secrets, self._tuning)
+        if self._closed:
+            raise ProviderFailedError(provider.name, "is closed: the service is shutting down")
         self._users[key] = self._users.get(key, 0) + 1
         return self._clients[key]
 

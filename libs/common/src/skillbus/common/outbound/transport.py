@@ -8,6 +8,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cache
 from typing import Final
 
 import httpcore
@@ -20,6 +21,15 @@ Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 _TRY_S: Final = 3.0
 """Longest wait for an address while others of the name are left."""
+
+
+@cache
+def load_authorities() -> ssl.SSLContext:
+    """Return settings of TLS with the certificate authorities of this installation, the same for all connections.
+
+    The first call takes 30 ms: make it in a thread.
+    """
+    return httpx.create_ssl_context()
 
 
 async def resolve_host(host: str) -> Sequence[Address]:

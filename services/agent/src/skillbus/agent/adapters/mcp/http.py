@@ -16,7 +16,7 @@ from mcp.shared.message import SessionMessage
 
 from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.common.outbound.addresses import AddressRefusedError, AddressRule
-from skillbus.common.outbound.transport import GuardedTransport
+from skillbus.common.outbound.transport import GuardedTransport, load_authorities
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 OnFault = Callable[[ServerFailedError], None]
@@ -36,7 +36,7 @@ async def open_http_streams(
     # Compressed bodies are refused, because the size is counted before decompression.
     given = {**headers, "accept-encoding": "identity"}
     timeout = httpx.Timeout(timeout_s, read=_STREAM_READ_S)
-    tls = await asyncio.to_thread(httpx.create_ssl_context)
+    tls = await asyncio.to_thread(load_authorities)
     transport = _BoundedTransport(addresses, tls, on_fault)
     async with (
         httpx.AsyncClient(transport=transport, headers=given, timeout=timeout, trust_env=False) as client,

@@ -31,6 +31,15 @@ pytest_plugins = ("pytester",)
 NATS_URL = os.environ.get("SKILLBUS_TEST_NATS_URL")
 
 
+# As the programs do: drawing the local variables of all frames takes seconds for one exception.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
+
+
 class Memory:
     """Returns memory to the system: reference cycles keep models and indexes, and the C library keeps freed memory."""
 

@@ -319,7 +319,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
 class World:
     """The gateway over fakes. Worlds with equal settings share an app and its metrics."""
 
-    settings: GatewaySettings = field(default_factory=lambda: GatewaySettings(upload_patience_s=2))
+    settings: GatewaySettings = field(default_factory=lambda: GatewaySettings(upload_patience_s=0))
     key: str | None = None
     caller: FakeCaller = field(default_factory=FakeCaller)
     packages: FakeObjects = field(default_factory=FakeObjects)

@@ -95,7 +95,8 @@ async def test_a_package_that_was_installed_and_taken_out_before_its_reply_was_l
 
 
 async def test_an_upload_waits_for_a_bus_and_an_indexer_that_are_away_for_a_moment() -> None:
-    world, answers = World(), [RequestError(ErrorCode.UNAVAILABLE, "No indexer is running.")]
+    world = World(GatewaySettings(upload_patience_s=2))
+    answers = [RequestError(ErrorCode.UNAVAILABLE, "No indexer is running.")]
     world.packages.failures = [RequestError(ErrorCode.DEADLINE_EXCEEDED, "Could not put it in 5 s.")]
     world.caller.on(INSTALL_SKILL, lambda request: answers.pop() if answers else installed(request))
     answer = await upload(world, LARGE)

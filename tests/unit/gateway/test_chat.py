@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -175,3 +177,33 @@ async def test_following_an_ended_turn_after_its_last_message_ends_at_once(world
         answer = await client.get(f"/v1/chat/runs/{TURN}", headers={"Last-Event-ID": "4"})
     assert (answer.status_code, answer.text) == (200, "data: [DONE]\n\n")
     assert len(world.caller.asked) == 1
+
+
+async def test_a_feed_that_closes_before_its_first_message_loses_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed = asyncio.Event()
+
+    async def run(_: RemoteTurnRunner, _chat: Chat) -> TurnEnded:
+        await followed.wait()
+        return end("whole")
+
+    @asynccontextmanager
+    async def listen(_: str) -> AsyncGenerator[AsyncIterator[TurnEvent]]:
+        async def nothing() -> AsyncGenerator[TurnEvent]:
+            for event in ():
+                yield event
+
+        yield nothing()
+
+    def follow(_: Message) -> Message:
+        followed.set()
+        told = (tell(1, TurnEventKind.TEXT, text="whole"), tell(2, TurnEventKind.ENDED, ended=end("whole")))
+        return TurnFollowed(events=told, last=2, ended=True)
+
+    monkeypatch.setattr(RemoteTurnRunner, "run_turn", run)
+    monkeypatch.setattr(world.turn_feed, "listen", listen)
+    world.caller.on(FOLLOW_TURN, follow)
+    async with world.client() as client:
+        answer = await client.post(PATH, json={**QUESTION, "stream": True})
+    assert read_text(read_chunks(answer.text)) == "whole"

@@ -165,8 +165,12 @@ class ChunkStream(Response):
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         try:
             async with aclosing(self._events):
-                await send(start)
-                await await_while_connected(Request(scope, receive), self._send_chunks(send))
+                try:
+                    await send(start)
+                    await await_while_connected(Request(scope, receive), self._send_chunks(send))
+                finally:  # a generator that is waited for cannot be closed
+                    self._getting.cancel()
+                    await asyncio.wait([self._getting])
         except CallerLeftError:
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -176,23 +180,19 @@ class ChunkStream(Response):
             if chunk:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-        getting = self._getting
         try:
             while True:
-                await _wait_pause(getting)
-                if not getting.done():
+                await _wait_pause(self._getting)
+                if not self._getting.done():
                     await send_chunk(HEARTBEAT)
-                elif (event := getting.result()) is None:
+                elif (event := self._getting.result()) is None:
                     await send_chunk(self._writer.encode_end())
                     return
                 else:
                     await send_chunk(self._writer.encode_event(event))
-                    getting = asyncio.ensure_future(anext(self._events, None))
+                    self._getting = asyncio.ensure_future(anext(self._events, None))
         except RequestError as error:
             await send_chunk(self._writer.encode_error(error))
-        finally:
-            getting.cancel()
-            await asyncio.wait([getting])
 
 
 def _make_json_response(document: object, headers: dict[str, str]) -> Response:

@@ -58,19 +58,21 @@ class RemoteTurnRunner:
             RequestError: The turn was refused, or failed.
         """
         selector, last = TurnSelector(project=chat.project, turn_id=chat.turn_id or ""), -1
+        has_failed = False
         async with self._open_feed(selector.turn_id) as events:
             running = asyncio.create_task(self.run_turn(chat.model_copy(update={"stream": True})))
             try:
                 async with aclosing(yield_events(events, running, _is_last)) as followed:
                     async for event in followed:
-                        if event.after > last or event.kind is TurnEventKind.FAILED:
+                        has_failed = event.kind is TurnEventKind.FAILED
+                        if has_failed or event.after > last:
                             break
                         yield event
                         last = event.number
                         if event.kind is TurnEventKind.ENDED:
                             await running
                             return
-                if running.done() or event.kind is TurnEventKind.FAILED:
+                if has_failed or running.done():
                     await running  # raises the error of a turn that failed or never began
                 async for event in self.follow_turn(selector, last):  # messages of the feed were lost
                     yield event

@@ -1,4 +1,4 @@
-"""What learning finds in logs, traffic and test runs: items with their evidence, and the files they came from."""
+"""Items that learning finds in logs, traffic and test runs, with their evidence, and the files they came from."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -76,8 +76,11 @@ class TrafficRule(Message):
 
 
 class LearnedStatement(Message):
-    """What an item says, in a form that can be compared: two items are about the same thing if project, scope, subject
-    and predicate are equal, and they conflict if value or polarity differ."""
+    """Statement of an item in a form that can be compared.
+
+    Two items are about the same thing if project, scope, subject and predicate are equal. They conflict if value or
+    polarity differ then.
+    """
 
     subject: _ShortText
     predicate: _ShortText

@@ -1,0 +1,1 @@
+"""Files of a job: opened, unpacked, decoded and recognized."""

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
@@ -31,13 +31,17 @@ class UnreadableFileError(OSError):
     """A file cannot be read. The message says why."""
 
 
+class _Readable(Protocol):
+    def read(self, size: int = ..., /) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """File that can be opened for reading."""
 
     name: str
     """Name in the job; a member of an archive follows its archive after `!`."""
-    open_bytes: Callable[[ExitStack], IO[bytes]]
+    open_bytes: Callable[[ExitStack], _Readable]
     """Opens the unpacked bytes, for as long as the stack is open."""
 
     @contextmanager
@@ -55,7 +59,7 @@ class SourceFile:
 class _LimitedStream(io.RawIOBase):
     """Stream that fails after `MAX_FILE_BYTES`."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: _Readable) -> None:
         self._stream = stream
         self._left = MAX_FILE_BYTES
 
@@ -74,10 +78,10 @@ class _LimitedStream(io.RawIOBase):
 def list_source_files(name: str, path: Path) -> Iterator[SourceFile]:
     """Yield the file itself, or the members of an archive. Raises one of `READ_ERRORS`."""
 
-    def open_file(stack: ExitStack) -> IO[bytes]:
+    def open_file(stack: ExitStack) -> _Readable:
         return stack.enter_context(path.open("rb"))
 
-    def open_unpacked(stack: ExitStack) -> IO[bytes]:
+    def open_unpacked(stack: ExitStack) -> _Readable:
         return stack.enter_context(gzip.open(path))
 
     with path.open("rb") as stream:
@@ -97,7 +101,7 @@ def _list_members(name: str, path: Path) -> Iterator[SourceFile]:
         yield SourceFile(f"{name}!{_clean_name(member.filename)}", partial(_open_member, path, member))
 
 
-def _open_member(path: Path, member: zipfile.ZipInfo, stack: ExitStack) -> IO[bytes]:
+def _open_member(path: Path, member: zipfile.ZipInfo, stack: ExitStack) -> _Readable:
     if member.flag_bits & _ENCRYPTED:
         raise UnreadableFileError("it is encrypted")
     stream = stack.enter_context(stack.enter_context(zipfile.ZipFile(path)).open(member))

@@ -24,10 +24,10 @@ MAX_FILE_BYTES: Final = 8 * 1024**3
 MAX_MEMBERS: Final = 10_000
 """Most files in an archive."""
 READ_ERRORS: Final = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
-"""Errors of damaged or unsupported files, while they are read. `UnreadableFileError` is an OSError."""
+"""Errors of damaged or unsupported files, while they are read. `UnreadableSourceError` is an OSError."""
 
 
-class UnreadableFileError(OSError):
+class UnreadableSourceError(OSError):
     """A file cannot be read. The message says why."""
 
 
@@ -70,7 +70,7 @@ class _LimitedStream(io.RawIOBase):
         content = self._stream.read(len(buffer))
         self._left -= len(content)
         if self._left < 0:
-            raise UnreadableFileError(f"it holds more than {MAX_FILE_BYTES // 1024**3} GiB")
+            raise UnreadableSourceError(f"it holds more than {MAX_FILE_BYTES // 1024**3} GiB")
         buffer[: len(content)] = content
         return len(content)
 
@@ -96,14 +96,14 @@ def _list_members(name: str, path: Path) -> Iterator[SourceFile]:
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) > MAX_MEMBERS:
-        raise UnreadableFileError(f"it holds {len(members)} files; at most {MAX_MEMBERS} are read")
+        raise UnreadableSourceError(f"it holds {len(members)} files; at most {MAX_MEMBERS} are read")
     for member in members:
         yield SourceFile(f"{name}!{_clean_name(member.filename)}", partial(_open_member, path, member))
 
 
 def _open_member(path: Path, member: zipfile.ZipInfo, stack: ExitStack) -> _Readable:
     if member.flag_bits & _ENCRYPTED:
-        raise UnreadableFileError("it is encrypted")
+        raise UnreadableSourceError("it is encrypted")
     stream = stack.enter_context(stack.enter_context(zipfile.ZipFile(path)).open(member))
     if not member.filename.endswith(".gz"):
         return stream

@@ -10,6 +10,7 @@ import pytest_asyncio
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
+from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE, FindNearestKnowledge, NearestText
 from skillbus.contracts.scope import ScopeMatch
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
@@ -264,3 +265,23 @@ async def test_an_explanation_tells_the_stages_what_was_kept_out_and_what_moved_
     plain = await world.search("song", scope="/api/live/*")
     assert plain.explanation is None
     assert all(hit.factors is None and hit.relevance is None for hit in plain.results)
+
+
+async def test_neighbours_are_items_of_the_project_whose_scopes_overlap_nearest_first(world: KnowledgeWorld) -> None:
+    await world.write(
+        item(1, "Every song needs the header game-id.", scope="/api/live/*"),
+        item(2, "Every song needs the header game-id.", scope="/api/shop/*"),
+        item(3, "Rain is told by the hour.", scope=""),
+        item(4, "Every song needs the header game-id.", project="other"),
+    )
+    asked = FindNearestKnowledge(
+        texts=(
+            NearestText(text="A song needs the header game-id", scope="/api/live/rooms"),
+            NearestText(text="A song needs the header game-id"),
+        )
+    )
+    found = await world.bus.caller.call(FIND_NEAREST_KNOWLEDGE, asked)
+    of_scope, of_all = found.neighbours
+    assert [one.id for one in of_scope] == [id_of(1), id_of(3)]
+    assert {one.id for one in of_all[:2]} == {id_of(1), id_of(2)}
+    assert found.model

@@ -66,6 +66,7 @@ from skillbus.contracts.resources import (
     Stream,
 )
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT
+from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED, PROGRAM_CALLS, RUN_PROGRAM
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, CANCEL_SIGNALS, RUN_PRINTED
@@ -123,6 +124,7 @@ BETWEEN_SERVICES: Final[tuple[AnyEndpoint, ...]] = (
     FIND_KNOWLEDGE,
     READ_KNOWLEDGE,
     LIST_KNOWLEDGE_DIGESTS,
+    FIND_NEAREST_KNOWLEDGE,
     RUN_PROGRAM,
 )
 """Requests that only services send to each other."""

@@ -10,7 +10,7 @@ from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer import audit_log, dead_letters, index_switch, skills, tool_functions, tools
 from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
 from skillbus.contracts.message import Message
-from skillbus.contracts.retriever import knowledge_search, tool_search
+from skillbus.contracts.retriever import knowledge_search, nearest_knowledge, tool_search
 from skillbus.contracts.sandbox import program_runs, run_history, skill_runs
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _MODULES: Final = (
     *(embedding, registry, chat_models, embedder),
     *(skills, tools, tool_functions, index_switch, dead_letters, audit_log, indexer),
-    *(tool_search, knowledge_search, retriever),
+    *(tool_search, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, tool_calls, turns, agent),
     *(items, versions, bulk, projects, usage, index, learner),

@@ -9,6 +9,7 @@ from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever import tool_search as contract
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
+from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder, QueryCache
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
@@ -16,6 +17,7 @@ from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.context.builder import ContextBuilder
+from skillbus.retriever.domain.knowledge.nearest import NearestKnowledge
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
 from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.errors_on_the_wire import to_wire
@@ -30,7 +32,9 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     embedder = QueryCache(BusEmbedder(bus.caller), settings.cached_queries)
     search = ToolSearch(embedder, VectorTools(store), settings.candidates, settings.fits)
     limits = KnowledgeLimits(settings.knowledge_candidates, settings.knowledge_fits)
-    knowledge = KnowledgeSearch(embedder, VectorKnowledge(store), BusRecord(bus.caller), limits)
+    index = VectorKnowledge(store)
+    knowledge = KnowledgeSearch(embedder, index, BusRecord(bus.caller), limits)
+    nearest = NearestKnowledge(embedder, index)
     usage = BusUsage(bus, settings.waiting_uses, settings.gather_uses_s)
     contexts = ContextBuilder(knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), settings.contexts_at_once)
     handlers = RetrieverHandlers(knowledge, usage, store)
@@ -39,6 +43,7 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
         route(contract.SEARCH_TOOLS, search.search_tools, permits=settings.permits),
         route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
         route(BUILD_CONTEXT, contexts.build_context, permits=settings.permits),
+        route(FIND_NEAREST_KNOWLEDGE, nearest.find_nearest, permits=4),
     ]
     # Connect before the first request: a replica that just started may take seconds to reach the store. If it cannot be
     # reached, start all the same: searches are refused with the reason.

@@ -67,6 +67,7 @@ def list_steps() -> Sequence[Step]:
         ("pin_skill", "POST", f"{skill}/pin", {}),
         ("approve_network", "PUT", f"{skill}/network", {"json": {"approved": []}}),
         ("run_skill", "POST", f"{skill}/run", {"json": {"argv": [CANARY], "stdin": CANARY}}),
+        ("set_tool_approval", "POST", "/api/tools/skill:paint-wall/approval", {"json": {"required": True}}),
         ("set_tool_state", "POST", f"{skill}/disable", {}),
         ("uninstall_skill", "DELETE", skill, {}),
         ("put_tools", "PUT", "/api/tools", {"content": json.dumps(tool)}),

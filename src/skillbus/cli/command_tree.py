@@ -140,6 +140,9 @@ COMMANDS: Final[Entries] = {
             "accept": CommandEntry("tools.commands:accept_tool", "Accept a quarantined tool."),
             "enable": CommandEntry("tools.commands:enable_tool", "Enable a disabled tool."),
             "disable": CommandEntry("tools.commands:disable_tool", "Disable a tool: it is neither found nor called."),
+            "require-approval": CommandEntry(
+                "tools.commands:require_approval", "Let agents call a tool only when a person approves the call."
+            ),
         },
     ),
     "skills": GroupEntry(

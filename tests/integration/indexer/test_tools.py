@@ -11,6 +11,8 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.skills import GET_SKILL, GET_STATUS, SkillSelector
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     AUDIT_INDEX,
@@ -235,6 +237,22 @@ async def test_a_disabled_tool_is_not_found_and_stays_disabled_when_it_is_descri
     assert set(await points(running.store)) == {"lab.one"}
 
 
+async def test_a_decision_about_approval_outlives_descriptions_and_packages(running: Running, package: Package) -> None:
+    await put(running.bus, tool("one"))
+    await running.install(package())
+    for tool_id in ("lab.one", "skill:say-hello"):
+        marked = await running.bus.caller.call(SET_TOOL_APPROVAL, SetToolApproval(id=tool_id, required=True))
+        assert (marked.requires_approval, marked.approval_mark) == (True, True)
+    await put(running.bus, tool("one", "Does something else."))
+    await running.install(package(description="Says hello again."))
+    listed = await running.bus.caller.call(LIST_TOOLS, ListTools())
+    assert {it.id: it.requires_approval for it in listed.tools} == {"lab.one": True, "skill:say-hello": True}
+    functions = (await running.bus.caller.call(DESCRIBE_TOOLS, DescribeTools(ids=("skill:say-hello",)))).functions
+    assert all(function.requires_approval for function in functions)
+    unmarked = await running.bus.caller.call(SET_TOOL_APPROVAL, SetToolApproval(id="lab.one", required=False))
+    assert (unmarked.requires_approval, unmarked.approval_mark) == (False, False)
+
+
 async def test_skills_are_tools_too(running: Running, package: Package) -> None:
     await running.install(package())
     found = await get(running.bus, "skill:say-hello")
@@ -250,6 +268,8 @@ async def test_what_is_not_catalogued_is_not_found(running: Running, tool_id: st
     assert await code_of(get(running.bus, tool_id)) is ErrorCode.NOT_FOUND
     state = SetToolState(id=tool_id, enabled=True)
     assert await code_of(running.bus.caller.call(SET_TOOL_STATE, state)) is ErrorCode.NOT_FOUND
+    mark = SetToolApproval(id=tool_id, required=True)
+    assert await code_of(running.bus.caller.call(SET_TOOL_APPROVAL, mark)) is ErrorCode.NOT_FOUND
     accept = AcceptTool(id=tool_id, digest="0" * 64)
     assert await code_of(running.bus.caller.call(ACCEPT_TOOL, accept)) is ErrorCode.NOT_FOUND
 

@@ -125,6 +125,8 @@ class CatalogueInMemory:
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], tuple[ToolDescription, ToolState]] = {}
+        self.marked = set[tuple[str, str]]()
+        """Tools that an operator marked for approval."""
         self.away = False
         self.asked = 0
 
@@ -159,8 +161,8 @@ class CatalogueInMemory:
     async def list_tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
         self._check()
         return tuple(
-            _summary(tool, state)
-            for (of, _), (tool, state) in self.kept.items()
+            _summary(tool, state).model_copy(update={"approval_mark": (of, id_) in self.marked or None})
+            for (of, id_), (tool, state) in self.kept.items()
             if of == project and source in (None, tool.source)
         )
 
@@ -168,7 +170,9 @@ class CatalogueInMemory:
         known = self.kept.get((project, tool_id))
         if known is None:
             return None
-        return CatalogueTool(tool=known[0], state=known[1], digest="0" * 64, created_at=NOW, updated_at=NOW)
+        marked = (project, tool_id) in self.marked
+        found = CatalogueTool(tool=known[0], state=known[1], digest="0" * 64, created_at=NOW, updated_at=NOW)
+        return found.model_copy(update={"requires_approval": marked, "approval_mark": marked or None})
 
     def _check(self) -> None:
         self.asked += 1

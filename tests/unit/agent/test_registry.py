@@ -117,6 +117,16 @@ async def test_a_server_cannot_undo_what_an_operator_decided_by_listing_a_tool_n
     assert world.catalogue.kept[two][1] is not ToolState.ACTIVE
 
 
+async def test_a_server_does_not_shed_an_operators_mark_by_listing_a_tool_no_longer(
+    world: World, servers: ServerRegistry
+) -> None:
+    await servers.register(RAW, WAIT_S)
+    world.catalogue.marked.add(("default", "mcp:raw/two"))
+    world.server.tools = [tool("one")]
+    await servers.refresh(KEY, WAIT_S)
+    assert "mcp:raw/two" in world.catalogue.list_ids()
+
+
 async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -> None:
     servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.02))
     async with servers.follow_all(world.changes):

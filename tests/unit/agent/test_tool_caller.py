@@ -7,8 +7,10 @@ from collections.abc import AsyncGenerator
 import pytest
 from pydantic import JsonValue
 
+from skillbus.agent.domain.approvals import refuse_call
 from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTools, make_tool
 from skillbus.agent.domain.errors import (
+    ApprovalMissingError,
     ArgumentsInvalidError,
     CallTimedOutError,
     ServerFailedError,
@@ -102,6 +104,47 @@ async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: Too
     with pytest.raises(ToolNotCallableError):
         await call(caller, "mcp:raw/read", {"path": "a"})
     assert world.server.calls == []
+
+
+async def test_an_agent_calls_a_marked_tool_only_as_a_person_approved_it(world: World, caller: ToolCaller) -> None:
+    key = ("default", "mcp:raw/read")
+    request = CallTool(id="mcp:raw/read", arguments={"path": "a"})
+    asked = list[str]()
+
+    async def approve(wanted: CallTool, reason: str) -> CallTool:
+        asked.append(reason)
+        return wanted.model_copy(update={"arguments": {"path": "aa"}})
+
+    async def approve_wrongly(wanted: CallTool, _: str) -> CallTool:
+        return wanted.model_copy(update={"arguments": {"path": 1}})
+
+    async def disable_meanwhile(wanted: CallTool, _: str) -> CallTool:
+        world.catalogue.kept[key] = world.catalogue.kept[key][0], ToolState.DISABLED
+        return wanted
+
+    await caller.call(request, RUN, WAIT_S, approve)
+    assert asked == []
+    world.catalogue.marked.add(key)
+    await caller.call(request, RUN, WAIT_S)  # a person's own call
+    await caller.call(request, RUN, WAIT_S, approve)
+    assert asked == ["an operator requires it"]
+    with pytest.raises(ApprovalMissingError, match="call it directly"):
+        await caller.call(request, RUN, WAIT_S, refuse_call)
+    with pytest.raises(ArgumentsInvalidError):
+        await caller.call(request, RUN, WAIT_S, approve_wrongly)
+    with pytest.raises(ToolNotCallableError):
+        await caller.call(request, RUN, WAIT_S, disable_meanwhile)
+    assert [given for _, given in world.server.calls] == [{"path": "a"}, {"path": "a"}, {"path": "aa"}]
+
+
+async def test_a_marked_skill_or_builtin_tool_is_not_started_for_an_agent(world: World, caller: ToolCaller) -> None:
+    for tool_id, source in (("skill:wipe", "skills"), ("builtin:wait", "builtin")):
+        tool = ToolDescription(id=tool_id, name="x", source=source)
+        await world.catalogue.put_tools("default", source, [tool])
+        world.catalogue.marked.add(("default", tool_id))
+        with pytest.raises(ApprovalMissingError):
+            await caller.call(CallTool(id=tool_id, arguments={"seconds": 0}), RUN, WAIT_S, refuse_call)
+    assert world.sandbox.requests == []
 
 
 async def test_an_external_tool_is_not_callable_and_names_its_provider(world: World, caller: ToolCaller) -> None:

@@ -80,6 +80,20 @@ def test_a_tool_is_disabled_and_enabled(skillbus: CommandLine, tools: FakeTools,
     assert tools.queries[0]["project"] == "p"
 
 
+@pytest.mark.parametrize(("options", "required"), [([], True), (["--off"], False)])
+def test_a_tool_is_marked_for_approval(
+    skillbus: CommandLine, tools: FakeTools, options: list[str], required: bool
+) -> None:
+    marked = tool_record(READ, requires_approval=required, approval_mark=required)
+    tools.answers["approval"] = tools.tools[READ] = marked
+    changed = skillbus("tools", "require-approval", READ, *options, externals=tools.externals())
+    assert tools.requests[0][:2] == ("POST", f"/api/tools/{READ}/approval")
+    assert tools.body() == {"required": required}
+    assert ("needs approval" in changed.stdout) == required
+    shown = skillbus("tools", "show", READ, externals=tools.externals()).stdout
+    assert ("required by an operator" if required else "not required, as an operator decided") in shown
+
+
 def test_removing_goes_on_after_a_failure_and_exits_with_1(skillbus: CommandLine, tools: FakeTools) -> None:
     result = skillbus("tools", "remove", "--yes", "nobody", READ, externals=tools.externals())
     assert result.exit_code == 1

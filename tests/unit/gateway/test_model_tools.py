@@ -61,7 +61,7 @@ async def test_a_search_returns_schemas_of_what_can_be_called_in_the_format_of_t
         hit("acme.invoice", ToolType.EXTERNAL, callable=False),
     )
     both, second = (hits[0].id, hits[1].id), (hits[1].id,)
-    reading = ToolFunction(id=hits[0].id, description="读" * 2000, parameters=SCHEMA)
+    reading = ToolFunction(id=hits[0].id, description="读" * 2000, parameters=SCHEMA, requires_approval=True)
     calculating = ToolFunction(id=hits[1].id, description="数学计算")
     solving = ToolFunction(id=hits[1].id, action="solve", description="数学计算\nSolves equations.")
     described = {
@@ -93,5 +93,6 @@ async def test_a_search_returns_schemas_of_what_can_be_called_in_the_format_of_t
         "input_schema": {"type": "object", "properties": {}},
     }
     assert replies["mcp"]["tools"][0]["inputSchema"] == SCHEMA
+    assert [one.get("annotations") for one in replies["mcp"]["tools"]] == [{"destructiveHint": True}, None, None]
     assert replies["mcp"]["names"][names[2]] == {"id": "skill:calculate", "action": "solve"}
     assert (replies[None]["tools"], replies[None]["names"], refused.status_code) == ([], {}, 400)

@@ -31,6 +31,7 @@ from skillbus.contracts.agent.tool_calls import (
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     AUDIT_INDEX,
@@ -104,7 +105,7 @@ async def test_the_catalogue_is_listed_by_page_with_every_filter() -> None:
 @pytest.mark.parametrize("tool_id", IDS)
 async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> None:
     world = World()
-    for endpoint in (GET_TOOL, ACCEPT_TOOL, SET_TOOL_STATE):
+    for endpoint in (GET_TOOL, ACCEPT_TOOL, SET_TOOL_STATE, SET_TOOL_APPROVAL):
         world.caller.on(endpoint, lambda _: TOOL)
     world.caller.on(REMOVE_TOOLS, lambda _: ToolsRemoved(ids=(tool_id,)))
     world.caller.on(CALL_TOOL, lambda _: ToolCalled(id=tool_id, run_id=RUN, duration_ms=1))
@@ -115,15 +116,17 @@ async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> No
             await client.post(f"{path}/accept?project=p", json={"digest": "1" * 64}),
             await client.post(f"{path}/enable?project=p"),
             await client.post(f"{path}/disable?project=p"),
+            await client.post(f"{path}/approval?project=p", json={"required": True}),
             await client.post(f"{path}/call?project=p", json={"arguments": {"path": "a"}, "run_id": RUN}),
             await client.delete(path, params={"project": "p"}),
         ]
-    assert [answer.status_code for answer in answers] == [200] * 6
+    assert [answer.status_code for answer in answers] == [200] * 7
     assert [request for _, request in world.caller.asked] == [
         GetTool(project="p", id=tool_id),
         AcceptTool(project="p", id=tool_id, digest="1" * 64),
         SetToolState(project="p", id=tool_id, enabled=True),
         SetToolState(project="p", id=tool_id, enabled=False),
+        SetToolApproval(project="p", id=tool_id, required=True),
         CallTool(project="p", id=tool_id, arguments={"path": "a"}, run_id=RUN),
         RemoveTools(project="p", ids=(tool_id,)),
     ]

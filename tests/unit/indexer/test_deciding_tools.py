@@ -52,6 +52,43 @@ def test_what_is_said_about_a_tool_is_not_reviewed(fields: dict[str, JsonValue])
     assert becomes(described(fields=fields), described()).outcome is UPDATED
 
 
+def hinted(**hints: JsonValue) -> ReviewedDescription:
+    return described(fields={"id": "mcp:lab/read", "source": "mcp:lab", "metadata": {"annotations": hints}})
+
+
+@pytest.mark.parametrize(
+    ("hints", "mark", "required"),
+    [
+        ({}, None, False),
+        ({"destructiveHint": True}, None, True),
+        ({"destructiveHint": "true"}, None, False),
+        ({"destructiveHint": True, "readOnlyHint": True}, None, False),
+        ({"destructiveHint": True}, False, False),
+        ({}, True, True),
+    ],
+)
+def test_a_tool_needs_an_approval_if_an_operator_says_so_or_else_its_server(
+    hints: dict[str, JsonValue], mark: bool | None, required: bool
+) -> None:
+    record = recorded(hinted(**hints)).model_copy(update={"approval_mark": mark})
+    assert record.to_catalogue_tool().requires_approval is required
+    again = decide_description(
+        described("Reads all.", {"id": record.id, "source": "mcp:lab"}, review=False), record, NOW
+    )
+    assert again.record is not None
+    assert again.record.approval_mark is mark
+
+
+def test_only_an_mcp_server_is_believed_to_destroy_something() -> None:
+    record = recorded(described(fields={"metadata": {"annotations": {"destructiveHint": True}}}))
+    assert not record.requires_approval
+
+
+def test_a_server_that_takes_its_hint_back_is_reviewed() -> None:
+    assert becomes(hinted(destructiveHint=False), hinted(destructiveHint=True)).outcome is QUARANTINED
+    assert becomes(hinted(destructiveHint=True), hinted()).outcome is UPDATED
+
+
 def test_something_new_that_is_suspicious_is_held_in_whatever_field() -> None:
     assert becomes(described(fields={"examples": [INJECTION]}), described()).outcome is QUARANTINED
 

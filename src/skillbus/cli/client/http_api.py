@@ -48,6 +48,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.PRECONDITION_FAILED: "Read the item again with `skillbus knowledge show ID`, and give its new version.",
     ErrorCode.NO_ENTRY_POINT: "The skill has no script. Its SKILL.md instructs a model instead.",
     ErrorCode.NOT_CALLABLE: "Call it where its provider says. skillbus only finds it.",
+    ErrorCode.APPROVAL_REQUIRED: "Call it yourself with `skillbus call`, or approve it in `skillbus chat`.",
     ErrorCode.CANCELLED: "Somebody ended it, or its caller went away. Start it again if that was not meant.",
     ErrorCode.PAYLOAD_TOO_LARGE: "Make it smaller, or raise the limit in the server's settings.",
     ErrorCode.SKILL_REJECTED: "Correct the package and install it again.",

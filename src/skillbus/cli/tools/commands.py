@@ -38,6 +38,7 @@ Limit = Annotated[int, typer.Option(min=1, help="Largest number of tools.")]
 Digest = Annotated[
     str | None, typer.Option("--digest", help="Digest of the content to accept. Without it, the tool is shown first.")
 ]
+Off = Annotated[bool, typer.Option("--off", help="Let agents call it without an approval.")]
 
 _PAGE_SIZE: Final = 1000
 
@@ -141,6 +142,15 @@ async def enable_tool(session: Session, tool: Id) -> None:
 async def disable_tool(session: Session, tool: Id) -> None:
     """Disable a tool: it is neither found nor called."""
     await _change_state(session, tool, "disable")
+
+
+@remote_command("skillbus tools require-approval mcp:files/delete_all")
+async def require_approval(session: Session, tool: Id, off: Off = False) -> None:
+    """Let agents call a tool or a skill only when a person approves the call.
+
+    With --off they call it without, also if its MCP server states `destructiveHint`.
+    """
+    await _change_state(session, tool, "approval", {"required": not off})
 
 
 async def get_tool(session: Session, tool: str) -> CatalogueTool:

@@ -46,15 +46,20 @@ def render_tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
     rows = []
     for tool in found:
         findings = f", {tool.findings} findings" if tool.findings else ""
+        approval = ", needs approval" if tool.requires_approval else ""
         description = tables.shorten_description(tool.description)
-        rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{findings}", description))
+        rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{approval}{findings}", description))
     table = tables.build_table(("id", "type", "state", "description"), rows, whole=("type",))
     return Group(table, tables.format_count(len(found), total, "tool"))
 
 
 def render_tool(found: CatalogueTool) -> RenderableType:
     """Render a tool, its findings, and how its pending description differs from the accepted one."""
-    facts: dict[str, object] = {"state": found.state.value, **found.tool.model_dump(mode="json")}
+    facts: dict[str, object] = {
+        "state": found.state.value,
+        "approval": _format_approval(found),
+        **found.tool.model_dump(mode="json"),
+    }
     facts |= {name: _shorten_value(facts[name]) if facts[name] else None for name in ("parameters", "metadata")}
     parts: list[RenderableType] = [tables.build_document(facts | {"updated_at": found.updated_at.isoformat()})]
     if found.findings:
@@ -70,7 +75,14 @@ def render_tool(found: CatalogueTool) -> RenderableType:
 
 def format_state(tool: CatalogueTool) -> str:
     """Return the id and state of a tool."""
-    return clean_line(f"{tool.tool.id}: {tool.state.value}")
+    return clean_line(f"{tool.tool.id}: {tool.state.value}{', needs approval' if tool.requires_approval else ''}")
+
+
+def _format_approval(tool: CatalogueTool) -> str:
+    """Return whether an agent's calls need an approval, and who says so."""
+    if tool.approval_mark is not None:
+        return "required by an operator" if tool.approval_mark else "not required, as an operator decided"
+    return "required: its server states that it may destroy something" if tool.requires_approval else "not required"
 
 
 def _shorten_value(value: object) -> str:

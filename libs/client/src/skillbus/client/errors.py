@@ -110,6 +110,10 @@ class NotCallableError(ApiError):
     """The tool can be found but not called: ask its provider."""
 
 
+class ApprovalRequiredError(ApiError):
+    """The call needs the approval of a person."""
+
+
 class WorkCancelledError(ApiError):
     """The work was cancelled before it ended."""
 
@@ -177,6 +181,7 @@ ERRORS: Final[Mapping[ErrorCode, type[ApiError]]] = {
     ErrorCode.PRECONDITION_FAILED: PreconditionFailedError,
     ErrorCode.NO_ENTRY_POINT: NoEntryPointError,
     ErrorCode.NOT_CALLABLE: NotCallableError,
+    ErrorCode.APPROVAL_REQUIRED: ApprovalRequiredError,
     ErrorCode.CANCELLED: WorkCancelledError,
     ErrorCode.PAYLOAD_TOO_LARGE: PayloadTooLargeError,
     ErrorCode.SKILL_REJECTED: SkillRejectedError,

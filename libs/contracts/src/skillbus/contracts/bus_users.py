@@ -44,8 +44,16 @@ from skillbus.contracts.indexer.skills import (
     UPLOAD_REJECTED,
     UPLOAD_TAKEN,
 )
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL
 from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, MEASURE_TOOLS
-from skillbus.contracts.indexer.tools import ACCEPT_TOOL, AUDIT_INDEX, GET_TOOL, LIST_TOOLS, PUT_TOOLS, REMOVE_TOOLS
+from skillbus.contracts.indexer.tools import (
+    ACCEPT_TOOL,
+    AUDIT_INDEX,
+    GET_TOOL,
+    LIST_TOOLS,
+    PUT_TOOLS,
+    REMOVE_TOOLS,
+)
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, KNOWLEDGE_INDEXED, LIST_KNOWLEDGE_DIGESTS, READ_KNOWLEDGE
 from skillbus.contracts.learner.projects import SET_KNOWLEDGE_PARENT
 from skillbus.contracts.message import Message
@@ -133,7 +141,7 @@ ADMINISTRATION: Final[tuple[AnyEndpoint, ...]] = (
     *(LIST_PROVIDERS, GET_PROVIDER, CREATE_PROVIDER, UPDATE_PROVIDER, DELETE_PROVIDER, TEST_PROVIDER),
     *(CREATE_MODEL, UPDATE_MODEL, DELETE_MODEL),
     *(REGISTER_MCP_SERVER, REFRESH_MCP_SERVER, REMOVE_MCP_SERVER, AUDIT_CALLABLE),
-    *(ACCEPT_TOOL, APPROVE_NETWORK, AUDIT_INDEX, START_SWITCH, ROLL_BACK, SET_KNOWLEDGE_PARENT),
+    *(ACCEPT_TOOL, SET_TOOL_APPROVAL, APPROVE_NETWORK, AUDIT_INDEX, START_SWITCH, ROLL_BACK, SET_KNOWLEDGE_PARENT),
     *(LIST_DEAD_LETTERS, GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER, LIST_AUDIT_LOG),
     # The gateway lets only administrators use these for tools of MCP servers. The bus cannot tell.
     *(PUT_TOOLS, REMOVE_TOOLS),

@@ -7,7 +7,15 @@ from skillbus.contracts import agent, embedder, indexer, learner, retriever, san
 from skillbus.contracts.agent import mcp_servers, tool_calls, turns
 from skillbus.contracts.embedder import chat_models, embedding, registry
 from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
-from skillbus.contracts.indexer import audit_log, dead_letters, index_switch, skills, tool_functions, tools
+from skillbus.contracts.indexer import (
+    audit_log,
+    dead_letters,
+    index_switch,
+    skills,
+    tool_approval,
+    tool_functions,
+    tools,
+)
 from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever import knowledge_search, nearest_knowledge, tool_search
@@ -17,7 +25,7 @@ T = TypeVar("T")
 
 _MODULES: Final = (
     *(embedding, registry, chat_models, embedder),
-    *(skills, tools, tool_functions, index_switch, dead_letters, audit_log, indexer),
+    *(skills, tools, tool_approval, tool_functions, index_switch, dead_letters, audit_log, indexer),
     *(tool_search, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, tool_calls, turns, agent),

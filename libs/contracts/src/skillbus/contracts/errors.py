@@ -25,6 +25,7 @@ class ErrorCode(StrEnum):
     PRECONDITION_FAILED = "precondition_failed"
     NO_ENTRY_POINT = "no_entry_point"
     NOT_CALLABLE = "not_callable"
+    APPROVAL_REQUIRED = "approval_required"
     CANCELLED = "cancelled"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     SKILL_REJECTED = "skill_rejected"
@@ -61,6 +62,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.PRECONDITION_FAILED: ErrorClass(412, False, "The resource has changed since it was read"),
     ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has no script to run, only instructions"),
     ErrorCode.NOT_CALLABLE: ErrorClass(409, False, "The tool can be found but not called: ask its provider"),
+    ErrorCode.APPROVAL_REQUIRED: ErrorClass(403, False, "The call needs the approval of a person"),
     ErrorCode.CANCELLED: ErrorClass(409, False, "The work was cancelled before it ended"),
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload exceeds its size limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),

@@ -7,7 +7,9 @@ from pydantic import JsonValue
 
 from skillbus.agent.domain.errors import (
     AgentError,
+    ApprovalMissingError,
     ArgumentsInvalidError,
+    CallDeniedError,
     CallTimedOutError,
     ModelFailedError,
     ModelRefusedError,
@@ -29,6 +31,8 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     ToolUnknownError: ErrorCode.NOT_FOUND,
     ServerInFileError: ErrorCode.CONFLICT,
     ToolNotCallableError: ErrorCode.FORBIDDEN,
+    ApprovalMissingError: ErrorCode.APPROVAL_REQUIRED,
+    CallDeniedError: ErrorCode.FORBIDDEN,
     ToolExternalError: ErrorCode.NOT_CALLABLE,
     ServerFailedError: ErrorCode.UNAVAILABLE,
     CallTimedOutError: ErrorCode.DEADLINE_EXCEEDED,

@@ -17,6 +17,7 @@ from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.adapters.disk_operator_file import DiskOperatorFile
 from skillbus.agent.adapters.outside_access import OutsideAccess
+from skillbus.agent.domain.approvals import refuse_call
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool
@@ -194,7 +195,7 @@ async def open_turns(
             finder=finder,
             build_knowledge=build_knowledge,
             turns=KvTurns(bus),
-            caller=StepCaller(caller.call, finder, files),
+            caller=StepCaller(partial(caller.call, approve=refuse_call), finder, files),
         )
         turns = TurnRegistry(
             ReActEngine(ports),

@@ -20,6 +20,7 @@ from skillbus.contracts.indexer.skills import (
     SkillUninstalled,
     UpdateSkill,
 )
+from skillbus.contracts.indexer.tool_approval import SetToolApproval
 from skillbus.contracts.indexer.tools import (
     AcceptTool,
     CatalogueTool,
@@ -138,6 +139,15 @@ class ToolHandlers:
             return record.to_catalogue_tool()
         try:
             return skill_to_catalogue_tool(await self.installer.set_enabled(request.project, name, request.enabled))
+        except SkillMissingError as error:
+            raise ToolMissingError(request.project, request.id) from error
+
+    async def set_tool_approval(self, request: SetToolApproval) -> CatalogueTool:
+        if (name := parse_skill_id(request.id)) is None:
+            record = await self.registry.set_approval(request.project, request.id, request.required)
+            return record.to_catalogue_tool()
+        try:
+            return skill_to_catalogue_tool(await self.installer.set_approval(request.project, name, request.required))
         except SkillMissingError as error:
             raise ToolMissingError(request.project, request.id) from error
 

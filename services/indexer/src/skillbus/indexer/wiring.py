@@ -31,6 +31,7 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, START_SWITCH
 from skillbus.contracts.indexer.skills import APPROVE_NETWORK
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL
 from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, MEASURE_TOOLS
 from skillbus.contracts.resources import (
     INDEXER_CHANGES,
@@ -253,6 +254,7 @@ def _make_routes(
         route(tools_contract.LIST_TOOLS, tools.listing.list_tools, permits=16),
         route(tools_contract.ACCEPT_TOOL, tools.accept_tool, permits=16),
         route(tools_contract.SET_TOOL_STATE, tools.set_tool_state, permits=16),
+        route(SET_TOOL_APPROVAL, tools.set_tool_approval, permits=16),
         route(tools_contract.AUDIT_INDEX, tools.auditor.audit_catalogue, permits=2),
         route(LIST_DEAD_LETTERS, dead_letters.list_page, permits=4),
         route(GET_DEAD_LETTER, dead_letters.get, permits=16),

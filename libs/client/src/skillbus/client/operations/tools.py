@@ -14,6 +14,7 @@ from skillbus.client.operations.runs import SILENCE_S, EventParser, read_bytes
 from skillbus.client.route import HttpRoute, PreparedRequest
 from skillbus.contracts.agent.tool_calls import ToolCalled
 from skillbus.contracts.http import RunBegun, RunPrinted, ToolSearchBody, ToolSearchReply, ToolsImported
+from skillbus.contracts.indexer.tool_approval import SetToolApproval
 from skillbus.contracts.indexer.tools import (
     AcceptTool,
     CatalogueTool,
@@ -66,9 +67,11 @@ def _prepare_call(
     files: Mapping[str, bytes] | None = None,
     timeout_s: float | None = None,
     run_id: str | None = None,
+    by_agent: bool | None = None,
     project: str | None = None,
 ) -> PreparedRequest:
     fields: dict[str, object] = {"arguments": arguments, "action": action, "timeout_s": timeout_s, "run_id": run_id}
+    fields["by_agent"] = by_agent
     if files:
         fields["files"] = {file: b64encode(content).decode() for file, content in files.items()}
     given = {key: value for key, value in fields.items() if value is not None}
@@ -106,7 +109,10 @@ class ToolOperations:
     call_tool = custom_operation(
         HttpRoute("POST", f"{_TOOL}/call", in_query=_PROJECT), _prepare_call, ReplyParser(ToolCalled)
     )
-    """Call a tool of any type. A failure of the tool is a normal reply: see `is_error`."""
+    """Call a tool of any type. A failure of the tool is a normal reply: see `is_error`.
+
+    With `by_agent` a tool that needs an approval is refused: set it where a model chose the call.
+    """
     follow_tool = stream_operation(
         HttpRoute("POST", f"{_TOOL}/call", in_query=_PROJECT, fixed_query={"stream": "true"}, timeout_s=SILENCE_S),
         _prepare_call,
@@ -138,6 +144,10 @@ class ToolOperations:
         "POST", f"{_TOOL}/disable", GetTool, CatalogueTool, in_query=_PROJECT, is_idempotent=True
     )
     """Disable a tool: it is neither found nor called, also after a new description."""
+    set_tool_approval = json_operation(
+        "POST", f"{_TOOL}/approval", SetToolApproval, CatalogueTool, in_query=_PROJECT, is_idempotent=True
+    )
+    """Decide whether an agent's calls of a tool or a skill wait for the approval of a person."""
     remove_tool = json_operation("DELETE", _TOOL, GetTool, ToolsRemoved)
     """Remove one tool from the catalogue and the index. A tool of an MCP server needs the role `admin`."""
     remove_tools = json_operation(

@@ -34,6 +34,9 @@ class CallTool(ProjectMessage):
     """Longest time that the tool may take, in seconds. Absent means the tool's own limit, which cannot be exceeded."""
     run_id: RunId | None = None
     """Id of the call, for cancelling it; of a skill also the id of its run. Absent means that the agent chooses one."""
+    by_agent: bool = False
+    """True if a model chose this call. A tool that needs an approval is then refused with `approval_required`. A call
+    that a person makes needs none."""
     stream: bool = False
     """True also publishes the output of a skill on `skillbus.feed.run.printed.<run id>` while it runs. Subscribe before
     the request."""
@@ -112,7 +115,14 @@ CALL_TOOL: Final = Endpoint(
     reply=ToolCalled,
     summary="Call a tool of any type: a builtin tool, a tool of an MCP server, or an action of a skill.",
     raises=tuple(
-        dict.fromkeys((*skill_runs.RUN_SKILL.raises, ErrorCode.NOT_CALLABLE, ErrorCode.VECTOR_STORE_UNAVAILABLE))
+        dict.fromkeys(
+            (
+                *skill_runs.RUN_SKILL.raises,
+                ErrorCode.NOT_CALLABLE,
+                ErrorCode.APPROVAL_REQUIRED,
+                ErrorCode.VECTOR_STORE_UNAVAILABLE,
+            )
+        )
     ),
     idempotent=False,
     timeout_s=skill_runs.RUN_SKILL.timeout_s,

@@ -138,6 +138,8 @@ class Skill(ProjectMessage):
     """False if the skill is neither found nor run."""
     pinned: bool = False
     """True if only the package with this `content_digest` may be installed under the name."""
+    requires_approval: bool = False
+    """True if an agent may run it only when a person approves the call."""
     scan: SkillScan | None = None
     """Absent for a skill that was installed before scans existed."""
     limits: SkillLimits | None = None

@@ -29,6 +29,8 @@ class ToolFunction(Message):
     description: str
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON Schema of the arguments. Empty if the tool declares none."""
+    requires_approval: bool = False
+    """True if an agent may call it only when a person approves the call."""
 
 
 class ToolsDescribed(Message):

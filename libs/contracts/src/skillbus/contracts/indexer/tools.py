@@ -121,6 +121,11 @@ class CatalogueTool(ProjectMessage):
     pending_digest: str | None = None
     changes: tuple[ToolFieldChange, ...] = ()
     """Differences between `tool` and `pending`."""
+    requires_approval: bool = False
+    """True if an agent may call it only when a person approves the call: by `approval_mark`, or without one because
+    its MCP server states `destructiveHint`."""
+    approval_mark: bool | None = None
+    """Decision of an operator. Absent means that there is none."""
     created_at: datetime
     updated_at: datetime
 
@@ -214,6 +219,10 @@ class ToolSummary(Message):
     state: ToolState
     findings: int
     """Number of findings."""
+    requires_approval: bool = False
+    """True if an agent may call it only when a person approves the call."""
+    approval_mark: bool | None = None
+    """Decision of an operator about that. Absent means that there is none."""
     updated_at: datetime
 
 

@@ -7,6 +7,8 @@
     ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
     ├── ToolNotCallableError     the tool is in quarantine or disabled
+    ├── ApprovalMissingError     the call needs the approval of a person, who cannot be asked
+    ├── CallDeniedError          a person denied the call, or nobody answered in time
     ├── ToolExternalError        the tool belongs to another system, and skillbus cannot call it
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
     ├── SchemaUnusableError      the tool's schema cannot be used to check arguments
@@ -47,6 +49,14 @@ class ToolUnknownError(AgentError):
 
 class ToolNotCallableError(AgentError):
     """A tool that must not be called now; the message says what to do."""
+
+
+class ApprovalMissingError(AgentError):
+    """A call that needs an approval which nobody can give; the message says what to do."""
+
+
+class CallDeniedError(AgentError):
+    """A call that was not approved; the message says by whom or why."""
 
 
 class ToolExternalError(AgentError):

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
 from pydantic import JsonValue, ValidationError
 
+from skillbus.agent.domain.approvals import ApproveCall, explain_need, refuse_call
 from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTool, BuiltinTools, OuterCall
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
@@ -50,33 +52,49 @@ class ToolCaller:
     files: CallFiles
     lines: CallLines
 
-    async def call(self, request: CallTool, run_id: str, within_s: float) -> ToolAnswer:
+    async def call(
+        self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall | None = None
+    ) -> ToolAnswer:
         """Call a tool. A call with a `run_id` of its caller can be cancelled; then the answer is an error of the tool.
+
+        `approve` asks a person, if the tool needs that. Without it the caller is a person, who need not be asked.
+        `within_s` begins after the approval.
 
         Raises:
             ToolUnknownError, ServerUnknownError: There is no such tool or server.
             ToolNotCallableError: The tool is in quarantine or disabled.
+            ApprovalMissingError, CallDeniedError: The call was not approved.
             ToolExternalError: The tool belongs to another system.
             ArgumentsInvalidError, SchemaUnusableError: The arguments do not fit, or cannot be checked.
             ServerFailedError, CallTimedOutError: The server failed, or was too slow.
             RequestError: The catalogue, the sandbox, or a service that a builtin tool needs, failed or refused.
         """
         if request.run_id is None:
-            return await self.call_until(request, run_id, within_s, asyncio.Event())
+            return await self.call_until(request, run_id, within_s, asyncio.Event(), approve)
         async with self.lines.listen(run_id, request.project) as cancelled:
-            return await self.call_until(request, run_id, within_s, cancelled)
+            return await self.call_until(request, run_id, within_s, cancelled, approve)
 
-    async def call_until(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
+    async def call_until(
+        self,
+        request: CallTool,
+        run_id: str,
+        within_s: float,
+        cancelled: asyncio.Event,
+        approve: ApproveCall | None = None,
+    ) -> ToolAnswer:
         """Call a tool until `cancelled` is set. Raises as `call`."""
         if request.id.startswith(_SKILL_PREFIX):
+            if approve is not None:
+                known = await self.catalogue.get_tool(request.project, request.id)
+                request = await self._get_approval(known, request, approve)
             return await self._run_skill(request, run_id, within_s, cancelled)
         if request.action is not None or request.files:
             raise ArgumentsInvalidError("only skills take an action and files", "$.action")
         if request.id.startswith(ID_PREFIX):
-            return await self._call_builtin(request, run_id, within_s, cancelled)
+            return await self._call_builtin(request, run_id, within_s, cancelled, approve)
         within_s = min(within_s, request.timeout_s or within_s)
         if request.id.startswith(MCP_SOURCE_PREFIX) and "/" in request.id:
-            return await _race(self._call_server(request, run_id, within_s), cancelled)
+            return await _race(self._call_server(request, run_id, within_s, approve), cancelled)
         raise await self._explain_refusal(request.project, request.id)
 
     async def _run_skill(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
@@ -98,16 +116,34 @@ class ToolCaller:
         stderr = await self.files.read_start(ran.stderr, TEXT_BYTES)
         return make_skill_answer(ran, stdout, stderr)
 
-    async def _call_server(self, request: CallTool, run_id: str, within_s: float) -> ToolAnswer:
+    async def _get_approval(
+        self, known: CatalogueTool | None, request: CallTool, approve: ApproveCall | None
+    ) -> CallTool:
+        """Return the call as it may be made. Raises ToolNotCallableError if the tool changed while the call waited."""
+        if known is None or not known.requires_approval or approve is None:
+            return request
+        approved = await approve(request, explain_need(known))
+        now = await self.catalogue.get_tool(request.project, request.id)
+        if now is None or now.digest != known.digest:
+            raise ToolNotCallableError(f"{request.id[:100]} changed while its call waited for an approval")
+        _check_state(now)
+        return approved
+
+    async def _call_server(
+        self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall | None
+    ) -> ToolAnswer:
         server, _, name = request.id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
         known = await self.catalogue.get_tool(request.project, request.id)
         if known is None:
             raise ToolUnknownError(f"the catalogue has no tool {request.id[:100]}: list the tools of {server[:64]}")
         _check_state(known)
         await asyncio.to_thread(_check_arguments, known.tool.parameters or {}, request.arguments)
+        approved = await self._get_approval(known, request, approve)
+        if approved.arguments != request.arguments:
+            await asyncio.to_thread(_check_arguments, known.tool.parameters or {}, approved.arguments)
         follower = await self.servers.find_follower(ServerKey(request.project, server))
         session = await follower.get_session(within_s)
-        answer = await session.call(name, request.arguments, min(within_s, follower.server.registration.timeout_s))
+        answer = await session.call(name, approved.arguments, min(within_s, follower.server.registration.timeout_s))
         return await self._store_files(answer, request.project, run_id)
 
     async def _store_files(self, answer: ToolAnswer, project: str, run_id: str) -> ToolAnswer:
@@ -146,18 +182,23 @@ class ToolCaller:
         return ToolExternalError(message, provided_by=provider)
 
     async def _call_builtin(
-        self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event
+        self,
+        request: CallTool,
+        run_id: str,
+        within_s: float,
+        cancelled: asyncio.Event,
+        approve: ApproveCall | None,
     ) -> ToolAnswer:
         name = request.id.removeprefix(ID_PREFIX)
         tool = self.builtins.get_tool(name)
         known = await self.catalogue.get_tool(request.project, tool.description.id)
         if known is not None:
             _check_state(known)
+            request = await self._get_approval(known, request, approve)
         if tool.call_others is None:
             return await _race(self._call_within(tool, request, within_s), cancelled)
-        outer = OuterCall(
-            request.project, run_id, request.timeout_s, within_s, cancelled, request.stream, self.call_until
-        )
+        call_tool = partial(self.call_until, approve=approve or refuse_call)
+        outer = OuterCall(request.project, run_id, request.timeout_s, within_s, cancelled, request.stream, call_tool)
         return await tool.call_others(outer, request.arguments)
 
     @staticmethod

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import structlog
 
+from skillbus.agent.domain.approvals import refuse_call
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.servers.operator_servers import OperatorServers
@@ -92,7 +93,8 @@ class AgentHandlers:
     async def call_tool(self, request: CallTool) -> ToolCalled:
         started, run_id = time.perf_counter(), request.run_id or uuid4().hex
         within_s = _left_s(max(CALL_TOOL.timeout_s, (request.timeout_s or 0) + _SPARE_S))
-        answer = await self.caller.call(request, run_id, within_s)
+        approve = refuse_call if request.by_agent else None
+        answer = await self.caller.call(request, run_id, within_s, approve)
         called = describe_call(request.id, run_id, answer, started)
         log.info("tool_called", tool=request.id, is_error=called.is_error, duration_ms=round(called.duration_ms, 1))
         return called

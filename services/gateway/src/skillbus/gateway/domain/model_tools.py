@@ -22,7 +22,10 @@ def make_schema(name: str, function: ToolFunction, form: ToolFormat) -> dict[str
         named: JsonValue = {"name": name, "description": description, "parameters": parameters}
         return {"type": "function", "function": named}
     schema_key = "input_schema" if form is ToolFormat.ANTHROPIC else "inputSchema"
-    return {"name": name, "description": description, schema_key: parameters}
+    schema: dict[str, JsonValue] = {"name": name, "description": description, schema_key: parameters}
+    if form is ToolFormat.MCP and function.requires_approval:
+        schema["annotations"] = {"destructiveHint": True}
+    return schema
 
 
 class ModelToolFinder:

@@ -12,6 +12,7 @@ from skillbus.common.tools.function_names import encode_name
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import ToolReference, ToolSearchBody, ToolSearchReply, ToolsImported
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -59,6 +60,13 @@ class AcceptBody(Message):
 
     digest: str
     """`pending_digest` of the tool, or its `digest` if it has no pending description."""
+
+
+class ApprovalBody(Message):
+    """Decision about the approval of a tool's calls."""
+
+    required: bool
+    """True lets agents call the tool only when a person approves the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,16 @@ class ToolRoutes:
         """Disable a tool: it is neither found nor called, also after a new description."""
         return await self.caller.call(SET_TOOL_STATE, SetToolState(project=project, id=tool_id, enabled=False))
 
+    async def set_tool_approval(
+        self, tool_id: ToolInPath, body: ApprovalBody, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> CatalogueTool:
+        """Decide whether an agent's calls of a tool or a skill wait for the approval of a person.
+
+        The decision stays when the tool is described again. Calls that a person makes are not stopped.
+        """
+        request = SetToolApproval(project=project, id=tool_id, required=body.required)
+        return await self.caller.call(SET_TOOL_APPROVAL, request)
+
 
 def _check_removal(caller: Principal, ids: Iterable[str]) -> None:
     """Raise RequestError (`forbidden`) unless the caller may remove these tools.
@@ -200,5 +218,13 @@ def add_tool_routes(router: DocumentedRouter, routes: ToolRoutes) -> None:
     router.add("POST", f"{TOOL_PATH}/accept", Role.ADMIN, routes.accept_tool, ACCEPT_TOOL.errors, example=accepted)
     router.add("POST", f"{TOOL_PATH}/enable", Role.EDITOR, routes.enable_tool, state_errors)
     router.add("POST", f"{TOOL_PATH}/disable", Role.EDITOR, routes.disable_tool, state_errors)
+    router.add(
+        "POST",
+        f"{TOOL_PATH}/approval",
+        Role.ADMIN,
+        routes.set_tool_approval,
+        SET_TOOL_APPROVAL.errors,
+        example={"required": True},
+    )
     router.add("GET", TOOL_PATH, Role.READER, routes.get_tool, GET_TOOL.errors)
     router.add("DELETE", TOOL_PATH, Role.EDITOR, routes.remove_tool, remove_errors)

@@ -197,14 +197,17 @@ class SyncReport:
 async def sync_catalogue(catalogue: AgentCatalogue, project: str, server: str, listing: ServerListing) -> SyncReport:
     """Put the listed tools into the catalogue, and remove those that are no longer listed.
 
-    Disabled tools and tools in quarantine are kept: otherwise a server could make such a tool callable again by leaving
-    it out of its list for a moment. After an error the call can be repeated. Raises RequestError.
+    Disabled tools, tools in quarantine, and tools that an operator marked for approval are kept: otherwise a server
+    could make such a tool callable again by leaving it out of its list for a moment. After an error the call can be
+    repeated. Raises RequestError.
     """
     source = f"{MCP_SOURCE_PREFIX}{server}"
-    known = {tool.id: tool.state for tool in await catalogue.list_tools(project, source)}
+    tools = await catalogue.list_tools(project, source)
+    known = {tool.id: tool.state for tool in tools}
+    marked = {tool.id for tool in tools if tool.approval_mark}
     puts = await catalogue.put_tools(project, source, listing.tools)
     listed = {tool.id for tool in listing.tools}
-    gone = sorted(id_ for id_, state in known.items() if id_ not in listed and state is ToolState.ACTIVE)
+    gone = sorted(id_ for id_, state in known.items() if id_ not in listed | marked and state is ToolState.ACTIVE)
     removed = await catalogue.remove_tools(project, source, gone) if gone else 0
     outcomes = [put.outcome for put in puts]
     held = {put.id for put in puts if put.outcome is ToolPutOutcome.QUARANTINED}

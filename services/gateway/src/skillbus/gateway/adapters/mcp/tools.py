@@ -112,7 +112,8 @@ async def _search_tools(scope: Scope, given: Mapping[str, JsonValue], _: ReportP
         for function in functions:
             action = {} if function["action"] is None else {"action": function["action"]}
             described = {"description": function["description"], "parameters": function["inputSchema"]}
-            results.append({**about, **action, **described})
+            hints = {"annotations": function["annotations"]} if "annotations" in function else {}
+            results.append({**about, **action, **described, **hints})
     return _make_result({"tools": results})
 
 
@@ -129,7 +130,7 @@ async def _run_skill(scope: Scope, given: Mapping[str, JsonValue], report: Repor
 async def _call(
     scope: Scope, tool_id: str, body: Mapping[str, JsonValue], report: ReportProgress | None
 ) -> McpToolResult:
-    path = f"/api/tools/{tool_id}/call"
+    path, body = f"/api/tools/{tool_id}/call", {**body, "by_agent": True}
     if report is None:
         called = (await send_inner_request(scope, "POST", path, body=body)).parse_json()
     else:

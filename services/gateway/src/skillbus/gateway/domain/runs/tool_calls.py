@@ -42,6 +42,9 @@ class CallBody(Message):
     """Longest time that the tool may take, in seconds. Absent means the tool's own limit, which cannot be exceeded."""
     run_id: RunId | None = None
     """Id of the call; of a skill also the id of its run. Absent means that the gateway chooses one."""
+    by_agent: bool = False
+    """True if a model chose this call. A tool that needs an approval is then refused with `approval_required`. A call
+    that a person makes needs none."""
 
 
 class RemoteToolCaller:

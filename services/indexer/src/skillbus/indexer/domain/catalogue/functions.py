@@ -76,7 +76,12 @@ def make_tool_function(record: ToolRecord) -> ToolFunction:
     """Return the function of a tool that is not a skill."""
     tool = record.tool
     # Not validated: the record was.
-    return ToolFunction.model_construct(id=tool.id, description=tool.description, parameters=tool.parameters or {})
+    return ToolFunction.model_construct(
+        id=tool.id,
+        description=tool.description,
+        parameters=tool.parameters or {},
+        requires_approval=record.requires_approval,
+    )
 
 
 def make_skill_functions(skill: Skill) -> ToolFunctions:
@@ -93,6 +98,7 @@ def make_skill_functions(skill: Skill) -> ToolFunctions:
                 action=None if is_default else entry.action,
                 description=about,
                 parameters=entry.input_schema or {},
+                requires_approval=skill.requires_approval,
             )
         )
     return tuple(functions)

@@ -44,6 +44,8 @@ def skill_to_catalogue_tool(record: SkillRecord) -> CatalogueTool:
         state=ToolState.ACTIVE if skill.enabled else ToolState.DISABLED,
         digest=hash_description(tool),
         findings=tuple(ToolFinding(code=w.code, message=w.message, where=w.where) for w in skill.warnings),
+        requires_approval=skill.requires_approval,
+        approval_mark=skill.requires_approval or None,
         created_at=skill.installed_at,
         updated_at=skill.updated_at,
     )

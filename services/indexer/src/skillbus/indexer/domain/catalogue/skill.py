@@ -88,6 +88,9 @@ class SkillRecord(Message):
     def with_pinned(self, pinned: bool) -> "SkillRecord":
         return self._with_fields(pinned=pinned)
 
+    def with_approval(self, required: bool) -> "SkillRecord":
+        return self._with_fields(requires_approval=required)
+
     def with_network(self, approved: Sequence[str]) -> "SkillRecord":
         """Return the record with these places approved, in the order of its request. Raises PlaceNotWantedError."""
         wanted = self.skill.network
@@ -135,6 +138,7 @@ def build_record(
                 "installed_at": kept.installed_at,
                 "enabled": kept.enabled,
                 "pinned": kept.pinned,
+                "requires_approval": kept.requires_approval,
                 # A new place waits for approval; a place that is no longer requested loses its approval.
                 "network_approved": tuple(place for place in skill.network if place in kept.network_approved),
             }

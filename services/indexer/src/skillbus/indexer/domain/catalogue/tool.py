@@ -38,6 +38,8 @@ class ToolRecord(Message):
     accepted: bool = True
     """False while a new tool waits for an operator."""
     disabled: bool = False
+    approval_mark: bool | None = None
+    """Decision of an operator whether calls need an approval; None if there is none."""
     created_at: datetime
     updated_at: datetime
 
@@ -62,6 +64,11 @@ class ToolRecord(Message):
             return ToolState.DISABLED
         return ToolState.QUARANTINED if self.held else ToolState.ACTIVE
 
+    @property
+    def requires_approval(self) -> bool:
+        """True if an agent's calls wait for a person: by the operator's decision, or without one by the server's."""
+        return states_destruction(self.tool) if self.approval_mark is None else self.approval_mark
+
     def to_catalogue_tool(self) -> CatalogueTool:
         return CatalogueTool(
             project=self.project,
@@ -72,6 +79,8 @@ class ToolRecord(Message):
             pending=self.pending,
             pending_digest=self.pending_digest,
             changes=self.changes,
+            requires_approval=self.requires_approval,
+            approval_mark=self.approval_mark,
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
@@ -80,6 +89,17 @@ class ToolRecord(Message):
 def hash_description(tool: ToolDescription) -> str:
     """Return the SHA-256 of a description, hex. The order of keys does not matter."""
     return hashlib.sha256(_SORTED.encode(dict(tool)).encode()).hexdigest()
+
+
+def states_destruction(tool: ToolDescription) -> bool:
+    """Return True if the MCP server of a tool says itself that calls may destroy something.
+
+    MCP has true as the default of `destructiveHint`. That default is not applied: it would stop nearly every tool.
+    """
+    hints = tool.metadata.get("annotations")
+    if tool.tool_type is not ToolType.MCP or not isinstance(hints, dict):
+        return False
+    return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +141,8 @@ def list_tool(tool: CatalogueTool, *, indexed: bool = True) -> ListedTool:
         tags=described.tags,
         state=tool.state,
         findings=len(tool.findings),
+        requires_approval=tool.requires_approval,
+        approval_mark=tool.approval_mark,
         updated_at=tool.updated_at,
     )
     return ListedTool(

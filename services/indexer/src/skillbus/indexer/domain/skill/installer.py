@@ -131,6 +131,17 @@ class Installer:
             log.info("skill_pinned" if pinned else "skill_unpinned", project=project, skill=name)
             return record
 
+    async def set_approval(self, project: str, name: str, required: bool) -> SkillRecord:
+        """Decide whether an agent's runs of a skill need an approval. The decision stays when it is updated."""
+        async with self._stores.locks.hold((project, name)):
+            stored = await self.load_skill(project, name)
+            if stored.record.skill.requires_approval == required:
+                return stored.record
+            record = stored.record.with_approval(required)
+            await self._stores.catalogue.save_skill(record, stored.revision)
+            log.info("skill_approval_set", project=project, skill=name, required=required)
+            return record
+
     async def set_network(self, project: str, name: str, approved: Sequence[str]) -> SkillRecord:
         """Approve places of the network for a skill's runs, among those it requests. Raises PlaceNotWantedError."""
         async with self._stores.locks.hold((project, name)):

@@ -25,7 +25,7 @@ from skillbus.contracts.indexer.tools import (
     ToolPutOutcome,
 )
 from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX
-from skillbus.indexer.domain.catalogue.tool import ToolRecord
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, states_destruction
 
 _PARAMETERS_BYTES: Final = 64 * 1024
 _METADATA_BYTES: Final = 16 * 1024
@@ -203,6 +203,8 @@ def _find_hold_reason(
         return None
     if not earlier.accepted:
         return "it was not accepted yet"
+    if states_destruction(earlier.tool) and not states_destruction(tool):
+        return "it no longer says that it may destroy something"
     changed = any(getattr(earlier.tool, field) != getattr(tool, field) for field in _REVIEWED)
     return "its description changed" if changed else None
 
@@ -216,6 +218,7 @@ def _accept(
         digest=described.digest,
         findings=findings,
         disabled=earlier.disabled if earlier else False,
+        approval_mark=earlier.approval_mark if earlier else None,
         created_at=earlier.created_at if earlier else now,
         updated_at=now,
     )

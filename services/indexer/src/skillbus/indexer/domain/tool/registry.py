@@ -127,6 +127,16 @@ class ToolRegistry:
 
         return await self._change(project, tool_id, switch)
 
+    async def set_approval(self, project: str, tool_id: str, required: bool) -> ToolRecord:
+        """Decide whether an agent's calls of a tool need an approval."""
+
+        def mark(record: ToolRecord) -> ToolRecord:
+            if record.approval_mark is required:
+                return record
+            return record.model_copy(update={"approval_mark": required, "updated_at": self.now()})
+
+        return await self._change(project, tool_id, mark)
+
     async def remove_tools(self, project: str, tool_ids: Sequence[str], source: str | None) -> Sequence[str]:
         """Remove tools by id, or all of a source. Return the ids of those that existed. Raises NothingNamedError."""
         if not tool_ids and source is None:

@@ -209,9 +209,8 @@ async def test_knowledge_is_given_recorded_as_used_and_cited(
     )
     assert "X-Room" in upstream.received[0].body["messages"][-1]["content"]
     extension: Any = reply.model_extra
-    assert extension["skillbus"]["citations"] == [
-        {"label": f"K-{made['item']['id']} v1", "item_id": made["item"]["id"], "given": True}
-    ]
+    item = made["item"]["id"]
+    assert extension["skillbus"]["citations"] == [{"label": f"K-{item} v1", "item_id": item}]
 
 
 @pytest.mark.parametrize(

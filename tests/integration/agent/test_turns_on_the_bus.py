@@ -160,10 +160,15 @@ async def test_a_turn_with_a_model_of_anthropic_sends_its_thoughts_back_with_the
 async def test_a_turn_that_ended_can_be_followed_from_any_message_on(
     bus: Bus, agent: Agent, around: Surroundings
 ) -> None:
+    around.upstream.script = play_in_order(Answer(("It ", "is ", "391.")))
     ended = await chat(bus, turn_id=TURN)
     whole = (await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=TURN))).events
     assert [event.kind.value for event in whole] == ["begun", "text", "ended"]
     assert whole[-1].ended == ended
+    texts = list[str]()
+    for number in range(whole[0].number, whole[1].number):
+        texts.append((await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=TURN, after=number))).events[0].text)
+    assert texts == ["It is 391.", "is 391.", "391."]
     rest = (await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=TURN, after=whole[1].number))).events
     assert rest == whole[2:]
     nothing = await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=TURN, after=whole[-1].number))

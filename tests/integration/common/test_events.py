@@ -8,12 +8,23 @@ import sys
 from dataclasses import replace
 
 import pytest
+from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
 
+from skillbus.common.bus import events
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
-from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume, publish_event
+from skillbus.common.bus.events import (
+    Delivery,
+    PermanentError,
+    Subscription,
+    consume,
+    make_event_subject,
+    publish_event,
+    publish_events,
+)
+from skillbus.common.bus.jetstream_batch import BatchRequest
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.dead_letters import DeadLetterSelector, ListDeadLetters
@@ -206,6 +217,33 @@ async def test_facts_are_on_disk_and_consumed_after_the_server_was_killed(bus: B
         await publish(bus, "after")
         heard = await listener.done.get()
     assert heard.attempt == 1
+
+
+async def test_facts_that_were_sent_together_are_stored_in_order_and_once_although_one_was_there(bus: Bus) -> None:
+    def make_fact(name: str) -> BatchRequest:
+        return BatchRequest(make_event_subject(SKILL_INSTALLED, name), b"{}", {h.MESSAGE_ID: name})
+
+    await publish_events(bus, [make_fact("b")])
+    await publish_events(bus, [make_fact("a"), make_fact("b"), make_fact("c d")])
+    assert [await read_subject(bus, number) for number in (1, 2, 3)] == list(
+        map(SKILL_INSTALLED.subject, ("b", "a", "c_d"))
+    )
+    assert (await bus.jetstream.stream_info(EVENTS.name)).state.messages == 3
+
+
+async def test_facts_that_the_stream_refused_at_first_are_published_again(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose_replies(*_: object) -> list[Msg]:
+        return [Msg(bus.client, data=b'{"error": {"code": 503}}')]
+
+    monkeypatch.setattr(events, "send_batch", lose_replies)
+    await publish_events(bus, [BatchRequest(SKILL_INSTALLED.subject("a"), b"{}", {h.MESSAGE_ID: "a"})])
+    assert await read_subject(bus, 1) == SKILL_INSTALLED.subject("a")
+
+
+async def read_subject(bus: Bus, number: int) -> str | None:
+    return (await bus.jetstream.get_msg(EVENTS.name, number)).subject
 
 
 async def test_provisioning_again_changes_nothing(bus: Bus) -> None:

@@ -34,7 +34,7 @@ ENDED: Json = {
     "provider": "scripted",
     "model": "small",
     "disclosure": {"shown_tools": 11, "shown_tokens": 200, "all_tools": 5511, "all_tokens": 10_000},
-    "citations": [{"label": "K-1 v1", "item_id": "1", "given": True}, {"label": "K-x v9", "given": False}],
+    "citations": [{"label": "K-1 v1", "item_id": "1"}, {"label": "K-x v9"}],
     "steps": 2,
     "tool_calls": 1,
 }

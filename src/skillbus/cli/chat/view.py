@@ -121,7 +121,7 @@ def format_summary(ended: ChatExtension, usage: ChatUsage | None) -> str:
         parts.append(_format_disclosure(ended.disclosure))
     if ended.limit is not None:
         parts.append(f"ended at {_LIMITS[ended.limit]}")
-    if unknown := [citation.label for citation in ended.citations if not citation.given]:
+    if unknown := [citation.label for citation in ended.citations if citation.item_id is None]:
         parts.append(f"cited but not given: {', '.join(unknown)}")
     if ended.model:
         parts.append(f"{ended.provider}/{ended.model}" if ended.provider else ended.model)

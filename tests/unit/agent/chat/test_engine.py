@@ -360,8 +360,8 @@ async def test_knowledge_comes_before_the_words_of_the_user_and_citations_are_ch
     assert asked.endswith("How?")
     ended = end_turn(state, None)
     assert ended.knowledge_request == "asked-1"
-    given = [(citation.label, citation.given) for citation in ended.citations]
-    assert given == [("K-019a v2", True), ("K-019a v1", False)]
+    given = [(citation.label, citation.item_id) for citation in ended.citations]
+    assert given == [("K-019a v2", "019a"), ("K-019a v1", None)]
 
 
 async def test_knowledge_that_cannot_be_had_fails_the_turn_before_the_model_is_asked() -> None:

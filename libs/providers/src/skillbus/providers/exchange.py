@@ -9,11 +9,13 @@ from typing import Final
 
 import httpx
 from pydantic import SecretStr
+from pydantic_core import to_json
 
 from skillbus.common.outbound.addresses import AddressRefusedError
 from skillbus.providers.failure import Blame, Failure, RequestContext, classify_failure
 
 ACCEPTED_ENCODING: Final = "gzip"
+JSON_BODY: Final = {"Content-Type": "application/json"}
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _IDENTITY: Final = frozenset({"", "identity"})
 _GZIP_WINDOW: Final = zlib.MAX_WBITS | 16
@@ -79,9 +81,9 @@ async def exchange_once(
         return CLOSED
     context = request.describe_context(key_reference, key)
     auth = KeyAuth(key, request.key_header) if key else None
-    headers = dict(request.headers)
+    headers, body = {**JSON_BODY, **request.headers}, to_json(request.body)
     try:
-        async with client.stream("POST", request.url, json=request.body, headers=headers, auth=auth) as response:
+        async with client.stream("POST", request.url, content=body, headers=headers, auth=auth) as response:
             if response.is_success:
                 content = await _read_body(response, request.reply_bytes + 1)
                 if len(content) > request.reply_bytes:

@@ -7,11 +7,13 @@ from typing import Final
 
 import httpx
 from pydantic import SecretStr
+from pydantic_core import to_json
 
 from skillbus.common.outbound.addresses import AddressRefusedError
 from skillbus.providers.events import EventDecoder, EventTooLargeError, ServerEvent
 from skillbus.providers.exchange import (
     CLOSED,
+    JSON_BODY,
     UNREADABLE,
     DecompressionError,
     KeyAuth,
@@ -116,7 +118,8 @@ async def open_event_stream(
     context = request.describe_context(key_reference, key)
     auth = KeyAuth(key, request.key_header) if key else None
     try:
-        sent = client.build_request("POST", request.url, json=request.body, headers={**_HEADERS, **request.headers})
+        headers = {**_HEADERS, **JSON_BODY, **request.headers}
+        sent = client.build_request("POST", request.url, content=to_json(request.body), headers=headers)
         response = await client.send(sent, auth=auth, stream=True)
     except (httpx.HTTPError, AddressRefusedError) as error:
         return describe_transport_error(error, request.url)

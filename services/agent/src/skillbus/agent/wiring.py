@@ -149,7 +149,7 @@ def make_builtin_tools(caller: Caller, files: Path, *more: BuiltinTool, without:
     tools = (
         CALCULATE,
         make_datetime_tool(_get_time),
-        make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request)),
+        make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request, allow_local=True)),
         PLATFORM,
         make_read_file_tool(disk),
         make_write_file_tool(disk),
@@ -179,10 +179,11 @@ async def open_turns(
     """Open the registry of turns. Leaving the context closes the connections to all models."""
 
     async def find_models(wanted: str | None) -> Sequence[ChatModel]:
-        return (await bus.caller.call(FIND_CHAT_MODELS, FindChatModels(model=wanted))).models
+        found = await bus.caller.call(FIND_CHAT_MODELS, FindChatModels(model=wanted), allow_local=True)
+        return found.models
 
     async def build_knowledge(request: BuildContext) -> ContextBuilt:
-        return await bus.caller.call(BUILD_CONTEXT, request)
+        return await bus.caller.call(BUILD_CONTEXT, request, allow_local=True)
 
     async with AsyncExitStack() as stack:
         clients = await stack.enter_async_context(ProviderClients(settings.build_secrets(), settings.address_rule))

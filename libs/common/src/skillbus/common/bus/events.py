@@ -31,10 +31,12 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy as ConsumerAckPolicy
 from nats.js.api import ConsumerConfig
+from pydantic_core import from_json
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream_batch import BatchRequest, send_batch
 from skillbus.contracts.endpoint import Event, Feed
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, Message
@@ -114,16 +116,39 @@ async def publish_event(
     Raises:
         RequestError: `unavailable` if the stream did not store it in time, `storage_full` on a full disk.
     """
-    subject = event.subject(_NOT_A_TOKEN.sub("_", identity) or "_")
     headers = {h.MESSAGE_ID: message_id, h.CONTENT_TYPE: JSON, h.PROJECT: project}
     if trace := h.traceparent.get():
         headers[h.TRACEPARENT] = trace
+    await _store_event(bus, BatchRequest(make_event_subject(event, identity), encode(body), headers))
+
+
+async def publish_events(bus: Bus, events: Sequence[BatchRequest]) -> None:
+    """Publish several events in their order, and wait once for all. Those not stored at once are published again.
+
+    Each needs the header `MESSAGE_ID`, by which the stream drops repetitions. Raises RequestError as `publish_event`.
+    """
+    try:
+        async with asyncio.timeout(_ACK_TIMEOUT_S):
+            replies = await send_batch(bus.client, events)
+    except (NatsError, TimeoutError):
+        refused = list(events)
+    else:
+        refused = [event for event, reply in zip(events, replies, strict=True) if "error" in from_json(reply.data)]
+    for event in refused:
+        await _store_event(bus, event)
+
+
+def make_event_subject(event: Event[BodyT], identity: str) -> str:
+    """Return the subject of an event about one thing, whatever characters its id has."""
+    return event.subject(_NOT_A_TOKEN.sub("_", identity) or "_")
+
+
+async def _store_event(bus: Bus, event: BatchRequest) -> None:
+    subject, body, headers = event.subject, event.body, dict(event.headers or {})
     give_up_at = time.monotonic() + _PUBLISH_FOR_S
     while True:
         try:
-            await bus.jetstream.publish(
-                subject, encode(body), timeout=_ACK_TIMEOUT_S, stream=EVENTS.name, headers=headers
-            )
+            await bus.jetstream.publish(subject, body, timeout=_ACK_TIMEOUT_S, stream=EVENTS.name, headers=headers)
         except (NatsError, TimeoutError) as error:
             if bus.disk is not None:
                 bus.disk.check()  # further attempts would be in vain

@@ -229,7 +229,6 @@ class Citation(Message):
     """Text between the brackets: `K-… v…`."""
     item_id: str | None = None
     """Absent if no such item was given to the model."""
-    given: bool
 
 
 class CalledTool(Message):

@@ -75,7 +75,7 @@ class BusCatalogue:
 
     async def get_tool(self, project: str, tool_id: str) -> CatalogueTool | None:
         try:
-            return await self._caller.call(GET_TOOL, GetTool(project=project, id=tool_id))
+            return await self._caller.call(GET_TOOL, GetTool(project=project, id=tool_id), allow_local=True)
         except RequestError as error:
             if error.code is ErrorCode.NOT_FOUND:
                 return None

@@ -55,7 +55,7 @@ class BusFunctions:
             return ()
         # The nearest tools are shown even if none of them is likely: it is the model that decides.
         request = SearchTools(project=project, query=query, limit=limit, tool_types=wanted, threshold=0.0)
-        found = await self._caller.call(SEARCH_TOOLS, request)
+        found = await self._caller.call(SEARCH_TOOLS, request, allow_local=True)
         described = await self._describe(project, [hit.id for hit in found.results if hit.callable])
         tools = list[ShownTool]()
         for hit in found.results:
@@ -102,7 +102,8 @@ class BusFunctions:
     async def _describe(self, project: str, ids: Iterable[str]) -> Sequence[ToolFunction]:
         wanted, functions = tuple(ids), list[ToolFunction]()
         while wanted:
-            described = await self._caller.call(DESCRIBE_TOOLS, DescribeTools(project=project, ids=wanted))
+            request = DescribeTools(project=project, ids=wanted)
+            described = await self._caller.call(DESCRIBE_TOOLS, request, allow_local=True)
             functions += described.functions
             wanted = described.left_out
         return functions

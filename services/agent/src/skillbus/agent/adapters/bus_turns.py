@@ -13,9 +13,11 @@ from nats.errors import NoRespondersError
 
 from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.common.background import end_tasks, finish_within
+from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.events import CancelLines, publish_event, publish_to_feed
+from skillbus.common.bus.events import CancelLines, make_event_subject, publish_events, publish_to_feed
+from skillbus.common.bus.jetstream_batch import BatchRequest
 from skillbus.common.bus.kv_records import KvRecords
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN_SIGNALS,
@@ -28,9 +30,13 @@ from skillbus.contracts.agent.turns import (
 )
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import JSON
 from skillbus.contracts.resources import TURNS
 
 _SPARE_S: Final = 5.0
+_GATHERED_S: Final = 0.02
+"""Wait for further facts, so that those of a short step are stored together."""
+_FACTS_AT_ONCE: Final = 100
 _FACTS: Final = 10_000
 """Facts that wait for the stream. Further ones are dropped, with a log line."""
 STORED_BYTES: Final = 900 * 1024
@@ -122,16 +128,18 @@ class TurnFeed:
 
     async def _store_facts(self) -> None:
         while True:
-            event, fact = await self._facts.get()
-            message_id = f"{event.entity}:{event.fact}:{uuid4().hex}"
+            waiting = [await self._facts.get()]
+            await asyncio.sleep(_GATHERED_S)
+            while not self._facts.empty() and len(waiting) < _FACTS_AT_ONCE:
+                waiting.append(self._facts.get_nowait())
             try:
-                await publish_event(
-                    self._bus, event, fact, identity=fact.turn_id, message_id=message_id, project=fact.project
-                )
+                await publish_events(self._bus, [_make_request(event, fact) for event, fact in waiting])
             except RequestError as error:
-                log.warning("turn_fact_not_stored", turn_id=fact.turn_id, fact=event.fact, code=error.code)
+                turns = sorted({fact.turn_id for _, fact in waiting})
+                log.warning("turn_facts_not_stored", turn_ids=turns, code=error.code)
             finally:
-                self._facts.task_done()
+                for _ in waiting:
+                    self._facts.task_done()
 
 
 class KvTurns:
@@ -153,6 +161,15 @@ class KvTurns:
     async def load_turn(self, project: str, turn_id: str) -> TurnState | None:
         stored = await self._records.load(_make_key(project, turn_id))
         return None if stored is None else stored.record
+
+
+def _make_request(event: Event[TurnFact], fact: TurnFact) -> BatchRequest:
+    headers = {
+        h.MESSAGE_ID: f"{event.entity}:{event.fact}:{uuid4().hex}",
+        h.CONTENT_TYPE: JSON,
+        h.PROJECT: fact.project,
+    }
+    return BatchRequest(make_event_subject(event, fact.turn_id), encode(fact), headers)
 
 
 def _make_subject(turn_id: str) -> str:

@@ -18,6 +18,5 @@ def list_citations(text: str, given: Collection[str]) -> tuple[Citation, ...]:
     found = dict[str, Citation]()
     for match in _CITATION.finditer(text):
         key = f"{match['item']} v{match['version']}"
-        known = key in given
-        found.setdefault(key, Citation(label=f"K-{key}", item_id=match["item"] if known else None, given=known))
+        found.setdefault(key, Citation(label=f"K-{key}", item_id=match["item"] if key in given else None))
     return tuple(found.values())

@@ -26,6 +26,44 @@ async def test_what_is_put_is_got_whole(bus: Bus) -> None:
     assert await store.names() == ["a.zip", "b.zip"]
 
 
+async def test_a_small_object_that_is_new_takes_two_messages(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    before = bus.client.stats["out_msgs"]
+    await store.put("a.zip", b"12345")
+    assert bus.client.stats["out_msgs"] - before == 2
+
+
+async def test_of_an_object_that_was_replaced_or_deleted_nothing_is_kept(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+
+    async def count_chunks() -> int:
+        info = await bus.jetstream.stream_info(PACKAGES.stream, subjects_filter=f"$O.{PACKAGES.name}.C.>")
+        return sum((info.state.subjects or {}).values())
+
+    await store.put("a.zip", os.urandom(300_000))
+    assert await count_chunks() == 3
+    await store.put("a.zip", b"second")
+    assert (await count_chunks(), await store.get("a.zip", max_bytes=10)) == (1, b"second")
+    await store.delete("a.zip")
+    assert await count_chunks() == 0
+    await store.put("a.zip", b"third")
+    assert (await count_chunks(), await store.get("a.zip", max_bytes=10)) == (1, b"third")
+
+
+async def test_of_an_object_that_could_not_be_read_to_its_end_nothing_is_kept(bus: Bus) -> None:
+    class BrokenFile(io.BufferedReader):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell() > 0:
+                raise OSError("broken")
+            return super().read(size)
+
+    store = await open_object_store(bus, PACKAGES)
+    with pytest.raises(OSError, match="broken"):
+        await store.put_file("a.zip", BrokenFile(io.BytesIO(bytes(300_000))), 300_000)
+    state = (await bus.jetstream.stream_info(PACKAGES.stream)).state
+    assert (state.messages, await store.names()) == (0, [])
+
+
 async def test_what_is_not_there_is_not_found(bus: Bus) -> None:
     store = await open_object_store(bus, PACKAGES)
     with pytest.raises(RequestError) as caught:

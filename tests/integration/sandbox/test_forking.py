@@ -24,6 +24,7 @@ from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.bubblewrap.launcher import InheritedNumbers, Launcher
 from skillbus.sandbox.adapters.bubblewrap.pool import PROJECTS_MAX
 from skillbus.sandbox.adapters.bubblewrap.profile import NODE_BOOT, AgentEntry, Warm
+from skillbus.sandbox.adapters.host import wait_readable
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
@@ -273,11 +274,18 @@ async def test_a_launcher_that_ended_takes_its_sandboxes_along_and_another_one_s
             await begun.wait()
         (launcher,) = set(launchers()) - before
         assert facts(launcher)["NoNewPrivs"] == "1"
+
+        async def count_warm() -> int:
+            return isolation.waiting
+
+        await eventually(count_warm, lambda waiting: waiting == 1)
         with capture_logs() as logs:
             os.kill(launcher, signal.SIGKILL)
+            await asyncio.to_thread(os.waitid, os.P_PID, launcher, os.WEXITED | os.WNOWAIT)
+            # The sandbox that waits may not have heard yet that it ends: it serves no run any more.
+            outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, ("0",)))
             async with asyncio.timeout(20):
                 assert (await going_on).status is RunStatus.KILLED
-            outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, ("0",)))
         assert outcome.stdout == b"begun\nthere\n"
         assert [entry["log_level"] for entry in logs if entry["event"] == "launcher_ended"] == ["warning"]
     assert set(launchers()) <= before
@@ -336,7 +344,7 @@ async def test_a_launcher_that_hangs_is_replaced_and_does_not_start_afterwards_w
 
 
 async def wait_until_served(launcher: Launcher) -> None:
-    """Wait until the launcher has served everything that was asked of it before."""
+    """Wait until the launcher has served everything that was asked of it before, and a last program has ended."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         given = InheritedNumbers(*[theirs.fileno()] * 3)
@@ -344,8 +352,11 @@ async def wait_until_served(launcher: Launcher) -> None:
         theirs.close()
         ours.setblocking(False)
         async with asyncio.timeout(20):
-            while await asyncio.get_running_loop().sock_recv(ours, 4):
-                pass
+            await wait_readable(ours.fileno())
+            _, passed, _, _ = socket.recv_fds(ours, 4, 1)
+            for process in passed:
+                await wait_readable(process)
+                os.close(process)
 
 
 async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make, monkeypatch: pytest.MonkeyPatch) -> None:

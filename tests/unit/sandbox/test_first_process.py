@@ -40,6 +40,20 @@ def test_it_says_a_byte_and_ends_with_the_other_side(architecture: str, tmp_path
         assert process.wait(5) == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can list its descriptors")
+def test_it_keeps_its_standard_streams_only(tmp_path: Path) -> None:
+    command, folder = command_of(platform.machine(), tmp_path), os.open("/", os.O_PATH)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=(folder,)
+    ) as process:
+        os.close(folder)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.read(1)
+        assert sorted(os.listdir(f"/proc/{process.pid}/fd")) == ["0", "1", "2"]  # noqa: PTH208 - names
+        process.stdin.close()
+
+
 def test_it_ignores_the_end_of_children_and_handles_no_signal(tmp_path: Path) -> None:
     command = command_of(platform.machine(), tmp_path)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

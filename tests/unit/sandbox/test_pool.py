@@ -19,9 +19,6 @@ class FakeProcess:
     running: bool = True
     pid: int = 1
 
-    def is_running(self) -> bool:
-        return self.running
-
 
 @dataclass(eq=False)
 class FakePrepared:
@@ -29,6 +26,9 @@ class FakePrepared:
     pids: tuple[int, ...] = (2, 3)
     ended: bool = False
     fails: bool = False
+
+    def is_running(self) -> bool:
+        return self.sandbox.running
 
     async def end(self) -> None:
         self.ended = True

@@ -72,7 +72,7 @@ class WarmPool:
         """Return a sandbox, which the caller then owns; None if none is ready."""
         while self._ready:
             ready = self._ready.popleft()
-            if ready.sandbox.is_running():
+            if ready.is_running():
                 return ready
             await ready.end()  # the machine ended it, for example for lack of memory
         self._wanted.set()

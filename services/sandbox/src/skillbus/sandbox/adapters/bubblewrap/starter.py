@@ -59,12 +59,29 @@ class ReadySandbox:
     """Entered."""
     folder: RunFolder
     level: IsolationLevel
+    launcher: Launcher
     resources: AsyncExitStack
     """Ends the processes, then releases everything that belongs to the sandbox."""
+
+    def is_running(self) -> bool:
+        """Return False if the sandbox has ended, or ends in this moment because its launcher has."""
+        return self.launcher.is_running() and self.sandbox.is_running()
 
     async def end(self) -> None:
         """Kill its processes, then release everything that belongs to it."""
         await self.resources.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """Programs that start a sandbox."""
+
+    server: ForkServer
+    launcher: Launcher
+
+    def have_ended(self) -> bool:
+        """Return True if one of them has ended: another one may start what it did not."""
+        return self.server.has_ended() or not self.launcher.is_running()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +151,6 @@ class SandboxStarter:
             SandboxBroken: The sandbox did not start.
             SandboxUnavailable: The interpreter of the agent does not start.
         """
-        server, launcher = await self._open_helpers(project)
         async with AsyncExitStack() as resources:
             folder = RunFolder.create(self.user, self._folder)
             resources.push_async_callback(run_in_thread, folder.remove)
@@ -148,16 +164,31 @@ class SandboxStarter:
                 egress=None if open_egress is None else await open_egress(folder),
                 warm=warm,
             )
-            entry, meter = self._profile.build_entry(plan), self._metering.create_meter()
+            meter = self._metering.create_meter()
+            resources.push_async_callback(meter.leave)
+            helpers = await self._open_helpers(project)
             try:
-                sandbox = await self._start_process(plan, launcher)
-            except OSError as error:
-                raise SandboxBroken(f"the sandbox could not be started: {error}") from error
-            for release in (meter.leave, sandbox.reap, sandbox.end):  # in the opposite order
-                resources.push_async_callback(release)
-            pids = await self._enter_agent(sandbox, entry, server)
+                sandbox, pids = await self._start_with(helpers, plan, resources)
+            except SandboxBroken:
+                if not helpers.have_ended():
+                    raise
+                helpers = await self._open_helpers(project)
+                sandbox, pids = await self._start_with(helpers, plan, resources)
             await meter.enter(pids)
-            return ReadySandbox(sandbox, pids, meter, folder, level, resources.pop_all())
+            return ReadySandbox(sandbox, pids, meter, folder, level, helpers.launcher, resources.pop_all())
+
+    async def _start_with(
+        self, helpers: Helpers, plan: SandboxPlan, resources: AsyncExitStack
+    ) -> tuple[SandboxProcess, tuple[int, ...]]:
+        """Start a sandbox with an agent that is ready. Return it, and the process ids of process 1 and of the agent."""
+        entry = self._profile.build_entry(plan)
+        try:
+            sandbox = await self._start_process(plan, helpers.launcher)
+        except OSError as error:
+            raise SandboxBroken(f"the sandbox could not be started: {error}") from error
+        for release in (sandbox.reap, sandbox.end):  # in the opposite order
+            resources.push_async_callback(release)
+        return sandbox, await self._enter_agent(sandbox, entry, helpers)
 
     async def _start_process(self, plan: SandboxPlan, launcher: Launcher) -> SandboxProcess:
         """Start a sandbox, which dies with the launcher."""
@@ -179,11 +210,15 @@ class SandboxStarter:
                 )
                 command = self._profile.build_command(replace(plan, descriptors=descriptors))
                 environment = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
-                await launcher.launch_program(command, environment, inherited, pipes.their_launched)
+                async with asyncio.timeout(self._start_s):
+                    await launcher.launch_program(command, environment, inherited, pipes.their_launched)
             return SandboxProcess(pipes)
-        except BaseException:
+        except BaseException as error:
             pipes.close()
-            raise
+            if not isinstance(error, TimeoutError):
+                raise
+            self._retire_launcher(launcher)
+            raise self._report_hang() from error
 
     def _open_program(self, files: ExitStack, inherited: InheritedNumbers) -> tuple[int | None, int | None]:
         """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them.
@@ -199,19 +234,17 @@ class SandboxStarter:
             opened.append(inherited.add(descriptor))
         return opened[0], opened[1]
 
-    async def _enter_agent(self, sandbox: SandboxProcess, entry: AgentEntry, server: ForkServer) -> tuple[int, ...]:
+    async def _enter_agent(self, sandbox: SandboxProcess, entry: AgentEntry, helpers: Helpers) -> tuple[int, ...]:
         """Return the process ids of process 1 and of the agent, once the agent is ready."""
         try:
             async with asyncio.timeout(self._start_s):
-                return await sandbox.attach(), await sandbox.enter_agent(server, entry)
+                return await sandbox.attach(), await sandbox.enter_agent(helpers.server, entry)
         except TimeoutError as error:
             if sandbox.pid == 0:
-                self._retire_launcher()  # it may be what hangs; another one starts in milliseconds
+                self._retire_launcher(helpers.launcher)  # it may be what hangs; another one starts in milliseconds
             else:
-                server.give_up()  # the same
-            raise SandboxBroken(
-                f"the sandbox did not start in {self._start_s:g} s: the machine is overloaded or hangs"
-            ) from error
+                helpers.server.give_up()  # the same
+            raise self._report_hang() from error
         except (OSError, ValueError) as error:
             sandbox.kill()
             async with asyncio.timeout(self._start_s):
@@ -219,22 +252,26 @@ class SandboxStarter:
             reason = printed.decode(errors="replace").strip() or f"it ended without an error message ({error!r})"
             raise SandboxBroken(f"the sandbox did not start: {reason}") from error
 
-    async def _open_helpers(self, project: str) -> tuple[ForkServer, Launcher]:
+    def _report_hang(self) -> SandboxBroken:
+        return SandboxBroken(f"the sandbox did not start in {self._start_s:g} s: the machine is overloaded or hangs")
+
+    async def _open_helpers(self, project: str) -> Helpers:
         async with self._readying:
-            return await self._open_server(project), self._open_launcher()
+            return Helpers(await self._open_server(project), self._open_launcher())
 
     def _open_launcher(self) -> Launcher:
         if self._launcher is not None and not self._launcher.is_running():
             log.warning("launcher_ended")
-            self._retire_launcher()
+            self._launcher.close()
+            self._launcher = None
         if self._launcher is None:
             self._launcher = Launcher(self._find_interpreter())
         return self._launcher
 
-    def _retire_launcher(self) -> None:
+    def _retire_launcher(self, launcher: Launcher) -> None:
         """Let another launcher start the next sandboxes. Those of this one would end with it."""
-        if self._launcher is not None:
-            self._former_launchers.append(self._launcher)
+        if self._launcher is launcher:
+            self._former_launchers.append(launcher)
             self._launcher = None
 
     def _find_interpreter(self) -> tuple[str, ...]:
@@ -274,7 +311,8 @@ class SandboxStarter:
 
     def close(self) -> None:
         """End the launcher and the fork servers. No sandbox may be running any more."""
-        self._retire_launcher()
+        if self._launcher is not None:
+            self._retire_launcher(self._launcher)
         launchers, servers = self._former_launchers, (*self._ended_servers, *self._servers.values())
         self._former_launchers, self._ended_servers, self._servers = [], [], {}
         for launcher in launchers:

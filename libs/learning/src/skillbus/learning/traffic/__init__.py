@@ -1,0 +1,1 @@
+"""Rules of HTTP interfaces, learned from access logs and HAR files."""

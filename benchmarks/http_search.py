@@ -119,8 +119,7 @@ class McpClient:
     async def search(self, query: str) -> list[Record]:
         given = {"name": "search_tools", "arguments": {"query": query, "limit": LIMIT}}
         body = (await self._http.post("/mcp", make_message("tools/call", 2, given), self._headers)).body
-        (line,) = [line for line in body.splitlines() if line.startswith(b"data: ")]
-        tools: list[Record] = json.loads(line.removeprefix(b"data: "))["result"]["structuredContent"]["tools"]
+        tools: list[Record] = json.loads(body)["result"]["structuredContent"]["tools"]
         return tools
 
 

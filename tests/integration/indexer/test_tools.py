@@ -243,6 +243,8 @@ async def test_a_decision_about_approval_outlives_descriptions_and_packages(runn
     for tool_id in ("lab.one", "skill:say-hello"):
         marked = await running.bus.caller.call(SET_TOOL_APPROVAL, SetToolApproval(id=tool_id, required=True))
         assert (marked.requires_approval, marked.approval_mark) == (True, True)
+    stored = (await points(running.store))["skill:say-hello"]["functions"]
+    assert '"requires_approval":true' in str(stored)  # searches return these
     await put(running.bus, tool("one", "Does something else."))
     await running.install(package(description="Says hello again."))
     listed = await running.bus.caller.call(LIST_TOOLS, ListTools())

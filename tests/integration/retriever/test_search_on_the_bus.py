@@ -1,9 +1,13 @@
 """Searches over the bus: what is searched, what is said about a hit, and which index is live."""
 
 import pytest
+from pydantic import JsonValue
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction
+from skillbus.contracts.indexer.tools import PUT_TOOLS, PutTools
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
 from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, models, point_id
@@ -83,6 +87,11 @@ async def _put_tools(running: Running, collection: str, *tools: tuple[str, str |
     await running.store.upsert(collection, points)
 
 
+def _object(value: JsonValue) -> dict[str, JsonValue]:
+    assert isinstance(value, dict)
+    return value
+
+
 async def _live(running: Running) -> str:
     collection = await running.store.resolve_alias(TOOLS.alias)
     assert collection is not None
@@ -103,6 +112,34 @@ async def test_every_kind_of_tool_is_found_with_its_type(running: Running) -> No
     }
     assert await running.found("music", tool_types=["mcp"]) == ["remote"]
     assert sorted(await running.found("music", tool_types=["mcp", "builtin"])) == ["calc", "remote"]
+
+
+async def test_a_hit_has_the_functions_of_its_tool_as_it_is_now_if_they_are_asked_for(running: Running) -> None:
+    names = ("zone", "artist", "when")  # the store sorts the keys of objects
+
+    async def put(*properties: str) -> None:
+        schema: JsonValue = {"type": "object", "properties": {name: {"type": "string"} for name in properties}}
+        tool: JsonValue = {"id": "mcp:lab/radio", "name": "radio", "description": "Plays music.", "parameters": schema}
+        await running.bus.caller.call(PUT_TOOLS, PutTools(tools=(tool,), source="mcp:lab"))
+
+    async def find() -> dict[str, tuple[ToolFunction, ...] | None]:
+        found = await running.search("music", threshold=0, limit=10, functions=True)
+        return {hit.id: hit.functions for hit in found.results}
+
+    mark = SetToolApproval(id="mcp:lab/radio", required=True)
+    for properties, marked in ((names, False), (names[:2], False), (names[:2], True)):
+        await put(*properties)
+        if marked:
+            await running.bus.caller.call(SET_TOOL_APPROVAL, mark)
+        described = await running.bus.caller.call(DESCRIBE_TOOLS, DescribeTools(ids=("mcp:lab/radio",)))
+        found = await find()
+        assert found == {"mcp:lab/radio": described.functions}
+        (function,) = found["mcp:lab/radio"] or ()
+        assert function.requires_approval is marked
+        assert list(_object(function.parameters["properties"])) == list(properties)
+    await _put_tools(running, await _live(running), ("old", "mcp"))  # as a version wrote it that knew no functions
+    assert (await find())["mcp:old"] is None
+    assert [hit.functions for hit in (await running.search("music", threshold=0)).results] == [None, None]
 
 
 async def test_a_tool_of_an_unknown_type_is_left_out_and_the_next_takes_its_place(running: Running) -> None:

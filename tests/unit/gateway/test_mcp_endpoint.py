@@ -1,6 +1,7 @@
 """Access to `/mcp` and its limits. What the tools do is tried in `tests/e2e/test_mcp_endpoint.py`."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -76,8 +77,10 @@ async def try_opening(client: httpx.AsyncClient) -> str:
 
 async def request(client: httpx.AsyncClient, session: str, method: str, **params: object) -> dict[str, Any]:
     answer = await send(client, {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}, session)
-    (line,) = (line for line in answer.text.splitlines() if line.startswith("data: "))
-    message: dict[str, Any] = json.loads(line.removeprefix("data: "))
+    text = answer.text
+    if answer.headers["content-type"] == "text/event-stream":
+        (text,) = (line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: "))
+    message: dict[str, Any] = json.loads(text)
     return message
 
 
@@ -91,6 +94,26 @@ async def test_a_key_uses_the_tools_of_its_role_and_no_others(world: World) -> N
                 code = result["content"][0]["text"].partition(":")[0]
                 may = role.includes(NEEDED_ROLES.get(name, Role.READER))
                 assert (result["isError"], code) == (True, "unavailable" if may else "forbidden"), (role, name)
+
+
+async def test_calls_are_streamed_and_other_requests_get_plain_json(world: World) -> None:
+    numbers = itertools.count(2)
+
+    async def find_form(method: str, **params: object) -> str:
+        message = {"jsonrpc": "2.0", "id": next(numbers), "method": method, "params": params}
+        answer = await send(client, message, session)
+        assert answer.status_code == 200, answer.text
+        return answer.headers["content-type"].partition("/")[2]
+
+    async with world.client(world.add_key(Role.READER, "team")) as client:
+        session = await open_session(client)
+        calls = {name: await find_form("tools/call", name=name, arguments=ARGUMENTS[name]) for name in ARGUMENTS}
+        others = {await find_form(method) for method in ("ping", "tools/list", "resources/templates/list")}
+        run = {"name": "run_skill", "arguments": {"name": "x"}}
+        together = await asyncio.gather(find_form("tools/call", **run), find_form("ping"))
+    long = {"call_tool", "run_skill"}
+    assert calls == {name: "event-stream" if name in long else "json" for name in ARGUMENTS}
+    assert (others, together) == ({"json"}, ["event-stream", "json"])
 
 
 async def test_only_keys_and_sessions_with_their_token_are_let_in(world: World, endpoint: McpEndpoint) -> None:

@@ -82,7 +82,8 @@ async def test_a_search_returns_schemas_of_what_can_be_called_in_the_format_of_t
             for form in ("openai", "anthropic", "mcp", None)
         }
         refused = await client.post("/api/tools/search", json={"query": "q", "format": "json"})
-    assert world.caller.asked[0][1] == SearchTools(query="q", project="p")
+    assert world.caller.asked[0][1] == SearchTools(query="q", project="p", functions=True)
+    assert all("functions" not in hit or hit["functions"] is None for hit in replies["mcp"]["results"])
     names = ["mcp__files__read_file", "skill__calculate", "skill__calculate__solve"]
     openai = [one["function"] for one in replies["openai"]["tools"]]
     assert [one["name"] for one in openai] == names == [one["name"] for one in replies["mcp"]["tools"]]
@@ -96,3 +97,32 @@ async def test_a_search_returns_schemas_of_what_can_be_called_in_the_format_of_t
     assert [one.get("annotations") for one in replies["mcp"]["tools"]] == [{"destructiveHint": True}, None, None]
     assert replies["mcp"]["names"][names[2]] == {"id": "skill:calculate", "action": "solve"}
     assert (replies[None]["tools"], replies[None]["names"], refused.status_code) == ([], {}, 400)
+
+
+async def test_functions_that_the_index_holds_are_not_asked_for_again_and_those_of_older_points_are() -> None:
+    world = World()
+    reading = ToolFunction(id="mcp:files/read_file", description="Reads.", parameters=SCHEMA)
+    solving = ToolFunction(id="skill:calculate", action="solve", description="Solves.")
+    hits = (
+        hit(reading.id, ToolType.MCP, functions=(reading,)),
+        hit(solving.id, ToolType.SKILL),
+        hit("acme.invoice", ToolType.EXTERNAL, callable=False),
+    )
+
+    def describe(request: Message) -> Message:
+        assert request == DescribeTools(project="p", ids=(solving.id,))
+        return ToolsDescribed(functions=(solving,))
+
+    world.caller.on(SEARCH_TOOLS, lambda _: ToolsFound(results=hits, took_ms=1))
+    world.caller.on(DESCRIBE_TOOLS, describe)
+    body = {"query": "q", "project": "p", "functions": True}
+    async with world.client() as client:
+        reply = (await client.post("/api/tools/search", json=body)).json()
+        named = (await client.post("/api/tools/search", json={**body, "functions": False, "format": "mcp"})).json()
+        plain = (await client.post("/api/tools/search", json={**body, "functions": False})).json()
+    found = [found["functions"] for found in reply["results"]]
+    assert [[ToolFunction.model_validate(one) for one in each or ()] for each in found] == [[reading], [solving], []]
+    assert [tool["name"] for tool in named["tools"]] == ["mcp__files__read_file", "skill__calculate__solve"]
+    assert (reply["tools"], plain["tools"]) == ([], [])
+    asked = [name for name, _ in world.caller.asked]
+    assert asked == ["search_tools", "describe_tools", "search_tools", "describe_tools", "search_tools"]

@@ -55,7 +55,7 @@ async def test_every_route_refuses_an_unknown_field_and_names_it_also_if_it_take
         (SEARCH, {"query": "x", "querry": "y"}, "querry", "do you mean `query`?"),
         ("/api/indexes/tools/switch", {"fingerprint": "aaaa"}, "fingerprint", "this request has no body."),
         ("/api/skills/one/pin", {"project": "mine"}, "project", "it is a parameter of the query."),
-        (SEARCH, {"query": "x", "zzz": 1}, "zzz", "the fields are explain, format, limit, project, query,"),
+        (SEARCH, {"query": "x", "zzz": 1}, "zzz", "the fields are explain, format, functions, limit, project,"),
         ("/api/knowledge/search", {"query": "x", "topk": 1}, "topk", "do you mean `top_k`?"),
         (
             "/api/embedding/models",

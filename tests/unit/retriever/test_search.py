@@ -1,5 +1,6 @@
 """From a query to hits, over an index and an embedder that are written here."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,8 +51,9 @@ class FakeIndex:
             if not wanted.tool_types or (tool.tool_type or "skill") in wanted.tool_types
         ]
 
-    async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
-        return {point: self.stored[point] for point in points if point not in self.gone}
+    async def load_tools(self, live: LiveIndex, points: Sequence[str], *, functions: bool) -> Mapping[str, IndexedTool]:
+        found = {point: self.stored[point] for point in points if point not in self.gone}
+        return found if functions else {point: tool._replace(functions=None) for point, tool in found.items()}
 
 
 @dataclass
@@ -131,6 +133,21 @@ async def test_every_kind_of_tool_is_named_at_the_top_and_in_the_metadata() -> N
 async def test_a_hit_says_whether_it_can_be_called(kind: str, metadata: dict[str, JsonValue], callable_: bool) -> None:
     (hit,) = (await find(FakeIndex({"p": IndexedTool("x", "x", "", kind, metadata=metadata)}))).results
     assert hit.callable is callable_
+
+
+async def test_functions_are_returned_on_request_until_they_would_crowd_out_the_hits() -> None:
+    def make_tool(name: str, size: int) -> IndexedTool:
+        stored = [{"id": name, "description": "x" * size, "parameters": {"type": "object"}}]
+        return IndexedTool(name, name, "", "mcp", functions=json.dumps(stored))
+
+    index = FakeIndex({name: make_tool(name, size) for name, size in (("a", 9), ("b", 250_000), ("c", 250_000))})
+    index.stored = {**index.stored, "d": make_tool("d", 9), "e": IndexedTool("e", "e", "", "mcp")}
+    found = {hit.name: hit.functions for hit in (await find(index, functions=True)).results}
+    assert {name: functions and functions[0].id for name, functions in found.items()} == {
+        **{name: name for name in "abd"},
+        **dict.fromkeys("ce"),
+    }
+    assert {hit.functions for hit in (await find(index)).results} == {None}
 
 
 async def test_the_rest_of_the_metadata_is_kept() -> None:

@@ -32,9 +32,10 @@ from skillbus.contracts.indexer.tools import (
 from skillbus.contracts.learner.index import KnowledgeChanged
 from skillbus.contracts.message import Empty, Message
 from skillbus.indexer.domain.audit import CatalogueAuditor, read_status
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, parse_skill_id
+from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.catalogue.functions import ToolDescriber
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing, skill_to_catalogue_tool
+from skillbus.indexer.domain.catalogue.skill import parse_skill_id
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.switch_decisions import Indexes

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer.tool_functions import ToolFunction
 from skillbus.contracts.indexer.tools import ToolSource, ToolType
 from skillbus.contracts.learner.knowledge import NotBlank
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
@@ -38,6 +39,8 @@ class SearchTools(Message):
     """True searches each part of a query that asks for several things; false searches the query as a whole. Absent
     means that the retriever decides."""
     explain: bool = False
+    functions: bool = False
+    """True returns the functions of each hit that can be called, with their parameters."""
     project: Project = DEFAULT_PROJECT
 
 
@@ -78,6 +81,10 @@ class ToolHit(Message):
     reasons: tuple[MatchReason, ...] = ()
     repeats: str | None = None
     """Id of a better hit with nearly the same meaning. The score is lowered for it."""
+    functions: tuple[ToolFunction, ...] | None = None
+    """Functions that a model can call: the tool, or each action of a skill. Absent if the request did not ask for them,
+    for a tool that cannot be called, and if the index does not hold them or the reply has no room: `describe_tools`
+    returns them then. Over HTTP none is left out."""
 
 
 class SearchStage(Message):

@@ -3,7 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import structlog
@@ -14,13 +15,13 @@ from skillbus.agent.domain.chat.toolbox import BYTES_A_TOKEN, ShownTool
 from skillbus.common.background import end_tasks
 from skillbus.common.bus.caller import Caller
 from skillbus.common.tools.function_names import encode_name
+from skillbus.common.tools.hit_functions import describe_hits, describe_tools
 from skillbus.contracts.agent.chat import FunctionDefinition
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import ToolReference
 from skillbus.contracts.indexer.tool_functions import (
     DESCRIBE_TOOLS,
     MEASURE_TOOLS,
-    DescribeTools,
     MeasureTools,
     ToolFunction,
 )
@@ -42,6 +43,7 @@ class BusFunctions:
 
     def __init__(self, caller: Caller, builtins: BuiltinTools) -> None:
         self._caller = caller
+        self._describe = partial(caller.call, DESCRIBE_TOOLS, allow_local=True)
         self._builtins = {tool.id: tool for tool in builtins.describe()}
         self._sizes: dict[str, CatalogueSize] = {}
         self._measured_at: dict[str, float] = {}
@@ -54,20 +56,24 @@ class BusFunctions:
         if not wanted:
             return ()
         # The nearest tools are shown even if none of them is likely: it is the model that decides.
-        request = SearchTools(project=project, query=query, limit=limit, tool_types=wanted, threshold=0.0)
+        request = SearchTools(
+            project=project, query=query, limit=limit, tool_types=wanted, threshold=0.0, functions=True
+        )
         found = await self._caller.call(SEARCH_TOOLS, request, allow_local=True)
-        described = await self._describe(project, [hit.id for hit in found.results if hit.callable])
+        described = await describe_hits(self._describe, project, found.results)
         tools = list[ShownTool]()
         for hit in found.results:
             if hit.callable:
-                tools += (_show_function(function) for function in described if function.id == hit.id)
+                tools += map(_show_function, described[hit.id])
             elif hit.tool_type is ToolType.SKILL:
                 tools.append(_show_instructions(hit.id, hit.description))
         return tuple(tools)
 
     async def describe_tools(self, project: str, ids: Sequence[str]) -> tuple[ShownTool, ...]:
         known = [one for one in ids if one.partition(":")[0] in _CALLABLE]
-        described = await self._describe(project, [one for one in known if not one.startswith(ID_PREFIX)])
+        described = await describe_tools(
+            self._describe, project, (one for one in known if not one.startswith(ID_PREFIX))
+        )
         tools = list[ShownTool]()
         for tool_id in known:
             functions = [function for function in described if function.id == tool_id]
@@ -98,15 +104,6 @@ class BusFunctions:
             log.warning("tools_not_measured", project=project, code=error.code)
             return
         self._sizes[project] = CatalogueSize(measured.tools, measured.definition_bytes // BYTES_A_TOKEN)
-
-    async def _describe(self, project: str, ids: Iterable[str]) -> Sequence[ToolFunction]:
-        wanted, functions = tuple(ids), list[ToolFunction]()
-        while wanted:
-            request = DescribeTools(project=project, ids=wanted)
-            described = await self._caller.call(DESCRIBE_TOOLS, request, allow_local=True)
-            functions += described.functions
-            wanted = described.left_out
-        return functions
 
 
 def _show_function(function: ToolFunction) -> ShownTool:

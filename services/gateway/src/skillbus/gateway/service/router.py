@@ -14,7 +14,6 @@ from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
-from skillbus.gateway.domain.model_tools import ModelToolFinder
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
@@ -88,7 +87,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     router = APIRouter(route_class=route_class)
     # Searches and calls first: FastAPI compares a path with the routes one after the other, 5 µs each.
     add_call_routes(DocumentedRouter(router, _TOOLS), CallRoutes(parts.tool_caller))
-    add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer, ModelToolFinder(caller)))
+    add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer))
     add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer, parts.skill_files))
     add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
     add_knowledge_base_routes(

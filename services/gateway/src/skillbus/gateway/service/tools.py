@@ -3,16 +3,19 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
 from starlette.requests import ClientDisconnect
 
 from skillbus.common.tools.function_names import encode_name
+from skillbus.common.tools.hit_functions import describe_hits
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.http import ToolReference, ToolSearchBody, ToolSearchReply, ToolsImported
 from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
+from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -42,7 +45,7 @@ from skillbus.gateway.domain.imports.tool_importer import (
     explain_reserved,
     is_reserved,
 )
-from skillbus.gateway.domain.model_tools import ModelToolFinder, make_schema
+from skillbus.gateway.domain.model_tools import make_schema
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 
@@ -75,21 +78,29 @@ class ToolRoutes:
 
     caller: BusCaller
     importer: ToolImporter
-    finder: ModelToolFinder
 
     async def search_tools(self, body: ToolSearchBody) -> ToolSearchReply:
         """Find the few tools that fit a query in any language. If nothing fits, `results` is empty.
 
-        With `format`, the reply also has `tools`: the schemas of the callable results, to be passed to a model.
+        With `format`, the reply also has `tools`: the schemas of the callable results, to be passed to a model. With
+        `functions`, each result has its functions, for programs that make schemas themselves.
         """
-        found = await self.caller.call(SEARCH_TOOLS, SearchTools.model_construct(**dict(body)))
-        if body.format is None:
+        wanted = body.functions or body.format is not None
+        request = SearchTools.model_construct(**{**dict(body), "functions": wanted})
+        found = await self.caller.call(SEARCH_TOOLS, request)
+        if not wanted:
             return ToolSearchReply.model_construct(**dict(found))
-        functions = await self.finder.describe_hits(found.results, body.project)
+        described = await describe_hits(partial(self.caller.call, DESCRIBE_TOOLS), body.project, found.results)
+        shown = described if body.functions else {}
+        hits = tuple(hit.model_copy(update={"functions": shown.get(hit.id)}) for hit in found.results)
+        reply = ToolSearchReply.model_construct(**{**dict(found), "results": hits})
+        if body.format is None:
+            return reply
+        functions = [function for each in described.values() for function in each]
         references = [ToolReference(id=function.id, action=function.action) for function in functions]
         names = {encode_name(reference): reference for reference in references}
         schemas = (make_schema(name, one, body.format) for name, one in zip(names, functions, strict=True))
-        return ToolSearchReply.model_construct(**dict(found), tools=tuple(schemas), names=names)
+        return reply.model_copy(update={"tools": tuple(schemas), "names": names})
 
     async def put_tools(self, request: Request, options: Annotated[ToolImportOptions, Query()]) -> ToolsImported:
         """Add or update tool descriptions. The body is NDJSON, one description per line, or one JSON array.

@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from skillbus.common.bus.caller import Caller
 from skillbus.indexer.adapters.bus_embedder import DocumentEmbedder
 from skillbus.indexer.adapters.points import BuiltPoints, EntryTexts, PointLayout
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, parse_skill_id
+from skillbus.indexer.domain.catalogue.entry import ToolEntry
+from skillbus.indexer.domain.catalogue.skill import parse_skill_id
 from skillbus.indexer.domain.index.ports import Key, hash_content
 from skillbus.relevance.tool_text import (
     build_tool_aside_text,
@@ -66,6 +68,8 @@ def _build_payload(entry: ToolEntry, fingerprint: str) -> dict[str, JsonValue]:
         "argument_text": " ".join(text for _, text in arguments if text),
         "examples": list(entry.examples),
         **({"path": f"skills/{skill}"} if skill else {}),
+        # Text: the store sorts the keys of objects, and models read the parameters in their order.
+        **({"functions": to_json(entry.functions).decode()} if entry.functions else {}),
         "metadata": {**entry.metadata, "type": entry.tool_type.value},
         "content_hash": hash_content(entry, fingerprint),
         "indexed_at": datetime.now(UTC).isoformat(),

@@ -15,6 +15,7 @@ _PAYLOAD: Final = (
     *("tool_id", "name", "description", "tool_type", "tags", "metadata"),
     *("source", "provider", "arguments", "argument_text", "examples"),
 )
+_FUNCTIONS: Final = "functions"
 
 
 class VectorTools(LiveCollection):
@@ -29,8 +30,8 @@ class VectorTools(LiveCollection):
         groups = [(kind,) for kind in wanted.tool_types] if wanted.each_type else [wanted.tool_types]
         return await self._search(live, query, [make_tool_filter(wanted, types) for types in groups], wanted.count)
 
-    async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
-        found = await self._retrieve(live, points, _PAYLOAD)
+    async def load_tools(self, live: LiveIndex, points: Sequence[str], *, functions: bool) -> Mapping[str, IndexedTool]:
+        found = await self._retrieve(live, points, (*_PAYLOAD, _FUNCTIONS) if functions else _PAYLOAD)
         return {record.id: _make_tool(record, words) for record, words in found}
 
 
@@ -62,5 +63,6 @@ def _make_tool(record: models.Record, words: models.SparseValues) -> IndexedTool
         argument_text=payload.get("argument_text") or "",
         examples=tuple(payload.get("examples") or ()),
         metadata=payload.get("metadata") or {},
+        functions=payload.get(_FUNCTIONS),
         weights=dict(zip(words.indices, words.values, strict=True)),
     )

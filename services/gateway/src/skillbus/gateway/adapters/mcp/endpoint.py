@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.gateway.adapters.mcp.inner_request import CLIENT_LEFT
+from skillbus.gateway.adapters.mcp.reply_form import choose_form
 from skillbus.gateway.adapters.mcp.session_places import SessionPlaces
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 
@@ -50,7 +51,7 @@ class McpEndpoint:
             await Response(status_code=405, headers={"Allow": ", ".join(METHODS)})(scope, receive, send)
             return
         caller, headers = get_caller(scope), Headers(scope=scope)
-        bounded = self._limit_body(caller, headers, receive)
+        bounded = choose_form(self._limit_body(caller, headers, receive))
         self._wanted.set()
         manager = await asyncio.shield(self._manager)
         # The SDK refuses a session to every key but the one that opened it.

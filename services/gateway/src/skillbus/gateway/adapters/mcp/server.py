@@ -22,6 +22,7 @@ from starlette.types import Scope
 from skillbus.common.validation import describe_problems
 from skillbus.contracts.errors import ErrorCode
 from skillbus.gateway.adapters.mcp.inner_request import InnerRequestError, ReplyTooLargeError, send_inner_request
+from skillbus.gateway.adapters.mcp.reply_form import ReplyForm
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress
 from skillbus.gateway.adapters.mcp.session_places import SESSION_IDLE_S, SessionPlaces
 from skillbus.gateway.adapters.mcp.tools import INSTRUCTIONS, MCP_TOOLS, McpTool, McpToolResult
@@ -50,6 +51,7 @@ def make_session_manager(max_body_bytes: int, places: SessionPlaces) -> Streamab
     logging.getLogger(_SDK_LOGGER).setLevel(logging.CRITICAL)  # it logs what clients send, with tracebacks
     return StreamableHTTPSessionManager(
         _make_server(places),
+        json_response=ReplyForm(),  # type: ignore[arg-type]  # tested for its truth with each request
         session_idle_timeout=SESSION_IDLE_S,
         max_request_body_size=max_body_bytes,
         max_sessions=SESSIONS_MAX,

@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from skillbus.gateway.adapters.mcp.inner_request import send_inner_request
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress, RunProgress
+from skillbus.gateway.domain.model_tools import DESCRIPTION_CHARACTERS, DESTRUCTIVE
 from skillbus.gateway.domain.runs.tool_calls import SKILL_PREFIX
 
 INSTRUCTIONS: Final = (
@@ -18,6 +19,7 @@ INSTRUCTIONS: Final = (
     "parameters. search_knowledge and build_context return what the team knows; suggest_knowledge proposes something "
     "new for review."
 )
+_NO_PARAMETERS: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}}
 _ANY_OBJECT = dict[str, JsonValue]
 
 
@@ -92,28 +94,26 @@ class McpTool:
     arguments: type[ToolArguments]
     use: Use
     read_only: bool = False
+    is_long: bool = False
+    """True if a call may take minutes."""
 
 
 async def _search_tools(scope: Scope, given: Mapping[str, JsonValue], _: ReportProgress | None) -> McpToolResult:
-    reply = await send_inner_request(scope, "POST", "/api/tools/search", body={**given, "format": "mcp"})
-    found = reply.parse_json()
-    names, schemas = _object(found["names"]), dict[JsonValue, list[dict[str, JsonValue]]]()
-    for tool in _list(found["tools"]):  # one for each action of a skill
-        reference = _object(names[str(_object(tool)["name"])])
-        schemas.setdefault(reference["id"], []).append({**_object(tool), "action": reference["action"]})
+    reply = await send_inner_request(scope, "POST", "/api/tools/search", body={**given, "functions": True})
     results = list[JsonValue]()
-    for hit in map(_object, _list(found["results"])):
+    for hit in map(_object, _list(reply.parse_json()["results"])):
         about = {name: hit[name] for name in ("id", "tool_type", "callable")} | {
             "score": round(_number(hit["score"]), 3)
         }
-        functions = schemas.get(hit["id"], [])
+        functions = _list(hit["functions"])
         if not functions:
             results.append({**about, "description": hit["description"]})
-        for function in functions:
+        for function in map(_object, functions):  # one for each action of a skill
             action = {} if function["action"] is None else {"action": function["action"]}
-            described = {"description": function["description"], "parameters": function["inputSchema"]}
-            hints = {"annotations": function["annotations"]} if "annotations" in function else {}
-            results.append({**about, **action, **described, **hints})
+            parameters = {**_NO_PARAMETERS, **_object(function["parameters"])}
+            description = str(function["description"])[:DESCRIPTION_CHARACTERS]
+            hints: dict[str, JsonValue] = {"annotations": DESTRUCTIVE} if function["requires_approval"] else {}
+            results.append({**about, **action, "description": description, "parameters": parameters, **hints})
     return _make_result({"tools": results})
 
 
@@ -177,8 +177,16 @@ MCP_TOOLS: Final = (
         _search_tools,
         read_only=True,
     ),
-    McpTool("call_tool", "Call a tool or skill by the id that search_tools returned.", CallToolArguments, _call_tool),
-    McpTool("run_skill", "Run a skill by its name in an isolated sandbox.", RunSkillArguments, _run_skill),
+    McpTool(
+        "call_tool",
+        "Call a tool or skill by the id that search_tools returned.",
+        CallToolArguments,
+        _call_tool,
+        is_long=True,
+    ),
+    McpTool(
+        "run_skill", "Run a skill by its name in an isolated sandbox.", RunSkillArguments, _run_skill, is_long=True
+    ),
     McpTool(
         "search_knowledge",
         "Find what the team knows about a question: rules, notes, experience.",
@@ -200,6 +208,8 @@ MCP_TOOLS: Final = (
         _suggest_knowledge,
     ),
 )
+
+LONG_TOOLS: Final = frozenset(tool.name for tool in MCP_TOOLS if tool.is_long)
 
 
 def _make_result(structured: dict[str, JsonValue]) -> McpToolResult:

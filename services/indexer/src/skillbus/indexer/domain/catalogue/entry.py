@@ -2,22 +2,20 @@
 
 import hashlib
 import json
-import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.tool_functions import ToolFunction
 from skillbus.contracts.indexer.tools import SKILLS_SOURCE, ToolDescription, ToolState, ToolType
+from skillbus.indexer.domain.catalogue.functions import make_skill_functions, make_tool_function
 from skillbus.indexer.domain.catalogue.ports import SkillCatalogue, ToolCatalogue
-from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
+from skillbus.indexer.domain.catalogue.skill import SkillRecord, parse_skill_id
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.index.ports import Key
-
-_SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,8 @@ class ToolEntry:
     examples: tuple[str, ...] = ()
     provider: str = ""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    functions: tuple[ToolFunction, ...] = ()
+    """Functions that a model can call. Empty for tools that cannot be called."""
 
     @property
     def key(self) -> Key:
@@ -49,7 +49,8 @@ def make_skill_entry(record: SkillRecord) -> ToolEntry | None:
     skill = record.skill
     if not skill.enabled:
         return None
-    made_from = (skill.digest, skill.name, skill.description, *skill.tags)
+    approval = ("requires approval",) if skill.requires_approval else ()
+    made_from = (skill.digest, skill.name, skill.description, *skill.tags, *approval)
     return ToolEntry(
         project=skill.project,
         tool_id=record.tool_id,
@@ -60,6 +61,7 @@ def make_skill_entry(record: SkillRecord) -> ToolEntry | None:
         digest=hashlib.sha256(json.dumps(made_from, ensure_ascii=False).encode()).hexdigest(),
         tags=skill.tags,
         metadata=describe_skill(skill),
+        functions=make_skill_functions(skill),
     )
 
 
@@ -86,27 +88,24 @@ def make_tool_entry(record: ToolRecord) -> ToolEntry | None:
         name=tool.name,
         description=tool.description,
         source=tool.source,
-        digest=digest_entry(tool, record.digest),
+        digest=digest_entry(tool, record.digest, record.approval_mark),
         tags=tool.tags,
         parameters=tool.parameters,
         examples=tool.examples,
         provider=tool.provider,
         metadata=tool.metadata,
+        functions=() if tool.tool_type is ToolType.EXTERNAL else (make_tool_function(record),),
     )
 
 
-def digest_entry(tool: ToolDescription, digest: str) -> str:
+def digest_entry(tool: ToolDescription, digest: str, approval_mark: bool | None = None) -> str:
     """Return the digest of a tool's entry. `digest` is that of its record.
 
     The record of an external tool from before that type has the digest of another type, so its point must change.
     """
-    return f"{digest} external" if tool.tool_type is ToolType.EXTERNAL else digest
-
-
-def parse_skill_id(tool_id: str) -> str | None:
-    """Return the name of the skill with this tool id; None for other tools."""
-    found = _SKILL_ID.fullmatch(tool_id)
-    return found["name"] if found else None
+    if tool.tool_type is ToolType.EXTERNAL:
+        return f"{digest} external"
+    return digest if approval_mark is None else f"{digest} approval {approval_mark}"
 
 
 @dataclass(frozen=True, slots=True)

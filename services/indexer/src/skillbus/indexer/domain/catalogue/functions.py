@@ -14,9 +14,8 @@ from skillbus.contracts.indexer.tool_functions import (
     ToolsMeasured,
 )
 from skillbus.contracts.indexer.tools import ToolState, ToolType
-from skillbus.indexer.domain.catalogue.entry import parse_skill_id
 from skillbus.indexer.domain.catalogue.ports import SkillCatalogue, ToolCatalogue
-from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX
+from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, parse_skill_id
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 
 ToolFunctions = tuple[ToolFunction, ...]

@@ -17,9 +17,9 @@ from skillbus.contracts.indexer.tools import (
     ToolSummary,
     ToolType,
 )
-from skillbus.indexer.domain.catalogue.entry import describe_skill, parse_skill_id
+from skillbus.indexer.domain.catalogue.entry import describe_skill
 from skillbus.indexer.domain.catalogue.ports import ListedTools, SkillCatalogue, ToolCatalogue
-from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
+from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord, parse_skill_id
 from skillbus.indexer.domain.catalogue.tool import hash_description
 from skillbus.indexer.domain.errors import ToolMissingError
 

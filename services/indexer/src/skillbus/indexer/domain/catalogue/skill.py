@@ -1,5 +1,6 @@
 """Catalogue record of a skill, and the history of its packages."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
@@ -16,6 +17,7 @@ RECORD_BYTES: Final = 512 * 1024
 The scan and the history come in addition; together they have at most some 150 KiB.
 """
 SKILL_ID_PREFIX: Final = "skill:"
+_SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 VERSIONS: Final = 20
 """Packages kept of a skill, including the current one."""
 _DESCRIPTION_CHARACTERS: Final = 500
@@ -89,7 +91,7 @@ class SkillRecord(Message):
         return self._with_fields(pinned=pinned)
 
     def with_approval(self, required: bool) -> "SkillRecord":
-        return self._with_fields(requires_approval=required)
+        return self._with_fields(requires_approval=required, indexed=False)
 
     def with_network(self, approved: Sequence[str]) -> "SkillRecord":
         """Return the record with these places approved, in the order of its request. Raises PlaceNotWantedError."""
@@ -179,3 +181,9 @@ def find_version(name: str, versions: Sequence[SkillVersion], content_digest: st
         if digest != current if content_digest is None else digest == content_digest:
             return version
     raise VersionMissingError(name, content_digest)
+
+
+def parse_skill_id(tool_id: str) -> str | None:
+    """Return the name of the skill with this tool id; None for other tools."""
+    found = _SKILL_ID.fullmatch(tool_id)
+    return found["name"] if found else None

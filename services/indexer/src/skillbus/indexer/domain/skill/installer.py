@@ -138,9 +138,9 @@ class Installer:
             if stored.record.skill.requires_approval == required:
                 return stored.record
             record = stored.record.with_approval(required)
-            await self._stores.catalogue.save_skill(record, stored.revision)
+            stored = await self._stores.catalogue.save_skill(record, stored.revision)
             log.info("skill_approval_set", project=project, skill=name, required=required)
-            return record
+            return await self._follower.try_index(stored)
 
     async def set_network(self, project: str, name: str, approved: Sequence[str]) -> SkillRecord:
         """Approve places of the network for a skill's runs, among those it requests. Raises PlaceNotWantedError."""

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
+from skillbus.contracts.indexer.tool_functions import ToolFunction
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import ToolHit
 from skillbus.retriever.domain.explanation import list_reasons
 from skillbus.retriever.domain.tools.ranking import RankedTool, SparseWeights
+
+_FUNCTIONS: Final = TypeAdapter(tuple[ToolFunction, ...])
 
 
 class IndexedTool(NamedTuple):
@@ -30,6 +33,8 @@ class IndexedTool(NamedTuple):
     metadata: Mapping[str, JsonValue] = MappingProxyType({})
     weights: SparseWeights = MappingProxyType({})
     """Its sparse vector."""
+    functions: str | None = None
+    """JSON of its functions. None if the index does not hold them, or if they were not asked for."""
 
     def read_type(self) -> ToolType | None:
         """Return `skill` if the index does not say the type, None if it is unknown (tool-type.md, 3.4 and 3.5)."""
@@ -70,6 +75,7 @@ def make_tool_hit(
         metadata={**tool.metadata, "type": tool_type.value},
         reasons=list_reasons((ranked.cosine, ranked.dense_rank), (ranked.bm25, ranked.lexical_rank), terms, texts),
         repeats=repeats,
+        functions=None if tool.functions is None else _FUNCTIONS.validate_json(tool.functions),
     )
 
 

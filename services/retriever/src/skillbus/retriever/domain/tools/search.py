@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation, ToolsFound
@@ -13,6 +13,9 @@ from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
 from skillbus.retriever.domain.tools.hit import IndexedTool, make_tool_hit
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
+
+_FUNCTIONS_BYTES: Final = 256 * 1024
+"""Most bytes of functions in one reply. A message of the bus has 1 MiB, and the hits need their part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class ToolIndex(Protocol):
         unless the index has no dense vector of it."""
         ...
 
-    async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
-        """Return the tools at these points; points deleted since are left out."""
+    async def load_tools(self, live: LiveIndex, points: Sequence[str], *, functions: bool) -> Mapping[str, IndexedTool]:
+        """Return the tools at these points, with their functions on request; points deleted since are left out."""
         ...
 
 
@@ -135,7 +138,7 @@ class ToolSearch:
         page = max(POOL, request.limit)
         for at in range(0, len(ranked), page):
             some = ranked[at : at + page]
-            tools = await self.index.load_tools(live, [it.id for it in some])
+            tools = await self.index.load_tools(live, [it.id for it in some], functions=request.functions)
             types = {point: kind for point, tool in tools.items() if (kind := tool.read_type())}
             usable = tuple(it for it in some if it.id in types)
             loaded = _Loaded(loaded.ranked + usable, {**loaded.tools, **tools}, {**loaded.types, **types})
@@ -161,6 +164,7 @@ def _select_hits(loaded: _Loaded, query: EmbeddedQuery, request: SearchTools) ->
     terms = dict(zip(query.indices, query.terms, strict=True))
     weights = {it.id: loaded.tools[it.id].weights for it in loaded.ranked}
     given: dict[str, ToolType] = {}
+    room = _FUNCTIONS_BYTES
     for it in diversify(loaded.ranked, weights):
         if len(given) == request.limit or it.score < (request.threshold or 0.0):
             return
@@ -169,4 +173,9 @@ def _select_hits(loaded: _Loaded, query: EmbeddedQuery, request: SearchTools) ->
             continue
         repeats = loaded.tools[it.repeats].id if it.repeats in given else None
         given[it.id] = kind
-        yield make_tool_hit(it, loaded.tools[it.id], kind, terms, repeats)
+        tool = loaded.tools[it.id]
+        size = 0 if tool.functions is None else len(tool.functions.encode())
+        if size > room:
+            tool, size = tool._replace(functions=None), 0
+        room -= size
+        yield make_tool_hit(it, tool, kind, terms, repeats)

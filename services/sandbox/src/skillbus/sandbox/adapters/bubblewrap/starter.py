@@ -213,12 +213,13 @@ class SandboxStarter:
                 async with asyncio.timeout(self._start_s):
                     await launcher.launch_program(command, environment, inherited, pipes.their_launched)
             return SandboxProcess(pipes)
-        except BaseException as error:
+        except TimeoutError as error:
             pipes.close()
-            if not isinstance(error, TimeoutError):
-                raise
             self._retire_launcher(launcher)
             raise self._report_hang() from error
+        except BaseException:
+            pipes.close()
+            raise
 
     def _open_program(self, files: ExitStack, inherited: InheritedNumbers) -> tuple[int | None, int | None]:
         """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them.

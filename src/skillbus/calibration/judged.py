@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.message import Message
+from skillbus.contracts.validation import describe_problems
 from skillbus.relevance.tool_text import build_tool_aside_text, build_tool_dense_text, build_tool_lexical_text
 
 Bools = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from skillbus.cli.command_tree import LazyGroup
+from skillbus.cli.command_tree import LazyGroup, end_at_closed_pipe
 from skillbus.cli.errors import EXIT_FAILED
 
 _ABOUT = "Find and run tools for LLM agents: skills, MCP tools, builtin tools and your own."
@@ -50,7 +50,8 @@ def main() -> None:
             from skillbus.cli.completion import complete_in_bash  # noqa: PLC0415 (only completion needs it)
 
             complete_in_bash(create_app(), os.environ)
-        create_app()()
+        with end_at_closed_pipe():
+            create_app()()
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise

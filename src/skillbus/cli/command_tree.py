@@ -3,10 +3,13 @@
 `skillbus --help` therefore costs what Typer costs, and a command module can import all it needs.
 """
 
-from collections.abc import Callable, Mapping
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import CompletionItem, TyperCommand, TyperGroup  # type: ignore[attr-defined]  # its public module
@@ -249,11 +252,55 @@ RENAMED: Final[Mapping[str, str]] = {
 """Commands that had another name, by that name."""
 
 
+def _explain_unknown(group: str, word: str) -> str:
+    """Return the message on a word that is no command of a group."""
+    words = f"{group} {word}"
+    if words in RENAMED:
+        return f"`{words}` is `{RENAMED[words]}` now."
+    from skillbus.cli.near_names import find_near_names, format_question  # noqa: PLC0415 (only for a mistake)
+
+    # The commands of all groups, since a verb may have been looked for in another one; those of this group first.
+    near = find_near_names(word, sorted(_list_paths(COMMANDS), key=lambda path: not path.startswith(group)))
+    return " ".join((f"No such command {word!r}.", *([format_question(near)] if near else [])))
+
+
+def _list_paths(entries: Entries) -> list[str]:
+    """Return all commands below these as they are typed."""
+    groups = [(name, entry.commands) for name, entry in entries.items() if isinstance(entry, GroupEntry)]
+    words = [*entries, *(f"{group} {name}" for group, commands in groups for name in commands)]
+    return [f"skillbus {path}" for path in words]
+
+
+@contextmanager
+def end_at_closed_pipe() -> Iterator[None]:
+    """End this process as others end when nobody reads their output any more: by SIGPIPE, without a word.
+
+    Typer would exit with 1, which says that a command failed.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+
+
 class LazyGroup(TyperGroup):
     """Group that lists its entries without importing them, and imports a command when it is called."""
 
     entries: Entries = COMMANDS
     default = ""
+
+    @end_at_closed_pipe()
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: "Context | None" = None, **extra: Any
+    ) -> "Context":
+        """Parse the words. A help page is printed meanwhile."""
+        return super().make_context(info_name, args, parent, **extra)
+
+    @end_at_closed_pipe()
+    def invoke(self, ctx: "Context") -> object:
+        """Run the command."""
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Put the name of the default command before options, and in place of nothing."""
@@ -273,10 +320,9 @@ class LazyGroup(TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: "Context", args: list[str]) -> tuple[str | None, "Command | None", list[str]]:
-        """Return the command that the words name. A command of before is refused with its new name."""
-        words = f"{ctx.command_path} {args[0]}"
-        if args[0] not in self.entries and words in RENAMED:
-            ctx.fail(f"`{words}` is `{RENAMED[words]}` now.")
+        """Return the command that the words name. Others are refused with the new name, or with near ones."""
+        if args[0] not in self.entries and not args[0].startswith("-"):
+            ctx.fail(_explain_unknown(ctx.command_path, args[0]))
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: "Context", incomplete: str) -> list[CompletionItem]:

@@ -1,9 +1,14 @@
-"""Completion of names in the shell. The server is asked once and shortly, and every fault means no completion."""
+"""Names of things on the server: completed in the shell, and suggested for a misspelt one.
 
+For a completion the server is asked once and shortly, and every fault means no completion.
+"""
+
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import closing, redirect_stdout
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Final
@@ -18,54 +23,84 @@ CompleteNames = Callable[[typer.Context, str], list[str]]
 _TIMEOUT_S: Final = 0.5
 _REPLY_BYTES: Final = 4 * 1024 * 1024
 _PAGE: Final = {"limit": "200"}
+_PENDING: Final = {"status": "pending"}
 
 
-def _build_completer(
-    path: str,
-    rows: str,
-    read_names: Callable[[dict[str, str]], Iterable[str]],
-    *,
-    params: Mapping[str, str] | None = None,
-    is_sorted: bool = False,
-) -> CompleteNames:
-    """Return a function that completes names from a list of the HTTP API.
+@dataclass(frozen=True, slots=True)
+class NameList:
+    """List of the HTTP API that has the names of one kind of things."""
 
-    Args:
-        path: Path of the list.
-        rows: Name of its rows in the reply.
-        read_names: Returns the names of a row.
-        params: Parameters of the request.
-        is_sorted: True if the rows are sorted by name, so that the list can begin where the word does.
-    """
+    command: str
+    """Command that lists them."""
+    path: str
+    rows: str
+    """Name of the rows in the reply."""
+    read_names: Callable[[dict[str, str]], Iterable[str]]
+    """Returns the names of a row."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    is_sorted: bool = False
+    """True if the rows are sorted by name, so that a list can begin after a name."""
+
+
+_LISTS: dict[object, NameList] = {}
+
+
+def find_names(
+    parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]
+) -> Iterator[tuple[str, NameList]]:
+    """Yield the arguments of a command that the shell completes from a list, with this list."""
+    for name, value in given.items():
+        for option in getattr(parameters[name].annotation, "__metadata__", ()):
+            names = _LISTS.get(getattr(option, "autocompletion", None))
+            if names is not None and value is not None:
+                yield from ((str(one), names) for one in (value if isinstance(value, list) else [value]))
+
+
+def _build_completer(names: NameList) -> CompleteNames:
+    """Return a function that completes names from a list."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         from http.client import HTTPException  # noqa: PLC0415 (help pages do not need it)
 
-        query = {**(params or {}), **({"after": incomplete} if is_sorted and incomplete else {})}
+        query = {**names.params, **({"after": incomplete} if names.is_sorted and incomplete else {})}
         try:
-            found = _request_rows(ctx, path, query, rows)
-            names = [name for row in found for name in read_names(row) if name.startswith(incomplete)]
+            found = _request_rows(ctx, names.path, query, names.rows)
+            fitting = [name for row in found for name in names.read_names(row) if name.startswith(incomplete)]
         except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError):
             return []
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys(fitting))
 
+    _LISTS[complete] = names
     return complete
 
 
-complete_skill = _build_completer(SKILLS, "skills", lambda row: [row["name"]], params=_PAGE, is_sorted=True)
-complete_tool = _build_completer(TOOLS, "tools", lambda row: [row["id"]], params=_PAGE, is_sorted=True)
-complete_mcp_server = _build_completer(MCP_SERVERS, "servers", lambda row: [row["name"]])
-complete_model = _build_completer(MODELS, "models", lambda row: [row["name"], f"{row['provider']}/{row['name']}"])
-complete_chat_model = _build_completer(
-    MODELS,
-    "models",
-    lambda row: [row["name"], f"{row['provider']}/{row['name']}"] if row["kind"] == "chat" else [],
+def _read_model(row: dict[str, str]) -> Iterable[str]:
+    return row["name"], f"{row['provider']}/{row['name']}"
+
+
+_MODELS_COMMAND: Final = "skillbus models list"
+_KNOWLEDGE_COMMAND: Final = "skillbus knowledge list"
+
+complete_skill = _build_completer(
+    NameList("skillbus skills list", SKILLS, "skills", lambda row: [row["name"]], _PAGE, is_sorted=True)
 )
-complete_provider = _build_completer(PROVIDERS, "providers", lambda row: [row["name"]])
-complete_knowledge = _build_completer(KNOWLEDGE, "items", lambda row: [row["id"]], params=_PAGE)
-complete_pending = _build_completer(KNOWLEDGE, "items", lambda row: [row["id"]], params=_PAGE | {"status": "pending"})
-complete_run = _build_completer(RUNS, "runs", lambda row: [row["run_id"]], params=_PAGE)
-complete_key = _build_completer(KEYS, "keys", lambda row: [row["id"]])
+complete_tool = _build_completer(
+    NameList("skillbus tools list", TOOLS, "tools", lambda row: [row["id"]], _PAGE, is_sorted=True)
+)
+complete_mcp_server = _build_completer(NameList("skillbus mcp list", MCP_SERVERS, "servers", lambda row: [row["name"]]))
+complete_model = _build_completer(NameList(_MODELS_COMMAND, MODELS, "models", _read_model))
+complete_chat_model = _build_completer(
+    NameList(_MODELS_COMMAND, MODELS, "models", lambda row: _read_model(row) if row["kind"] == "chat" else [])
+)
+complete_provider = _build_completer(
+    NameList("skillbus providers list", PROVIDERS, "providers", lambda row: [row["name"]])
+)
+complete_knowledge = _build_completer(NameList(_KNOWLEDGE_COMMAND, KNOWLEDGE, "items", lambda row: [row["id"]], _PAGE))
+complete_pending = _build_completer(
+    NameList(f"{_KNOWLEDGE_COMMAND} --status pending", KNOWLEDGE, "items", lambda row: [row["id"]], _PAGE | _PENDING)
+)
+complete_run = _build_completer(NameList("skillbus runs list", RUNS, "runs", lambda row: [row["run_id"]], _PAGE))
+complete_key = _build_completer(NameList("skillbus keys list", KEYS, "keys", lambda row: [row["id"]]))
 
 
 def complete_in_bash(app: Callable[[], None], variables: MutableMapping[str, str]) -> None:

@@ -34,7 +34,7 @@ from typing import ClassVar, Final, Self
 EXIT_FAILED: Final = 1
 EXIT_UNREACHABLE: Final = 3
 
-_DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action", "conflict"})
+_DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action", "conflict", "not_callable"})
 """Codes of problems with a detail that repeats the title with names filled in, or says it better."""
 _COMMANDS: Final = {
     "get_knowledge_history": "skillbus knowledge history",
@@ -81,6 +81,8 @@ class ProblemError(CliError):
         self.problem = dict(problem)
         self.status = status
         self.problem_code = str(problem.get("code") or "")
+        self.near_names: list[str] = []
+        """Known names near to one that the server does not know."""
 
     def heading(self) -> str:
         """Return the title, or a detail that repeats it with names filled in, followed by code and status."""
@@ -108,7 +110,8 @@ class ProblemError(CliError):
 
     def document(self) -> dict[str, object]:
         """Return the problem document with the advice added."""
-        return {**self.problem, "status": self.status, "code": self.problem_code, "advice": self.advice}
+        document = {**self.problem, "status": self.status, "code": self.problem_code, "advice": self.advice}
+        return document | {"did_you_mean": self.near_names} if self.near_names else document
 
     def _detail_is_title(self) -> bool:
         return bool(self.detail) and self.problem_code in _DETAIL_IS_TITLE

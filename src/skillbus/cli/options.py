@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
 import typer
@@ -9,6 +10,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from skillbus.cli.completion import complete_skill
 from skillbus.contracts.message import SkillName
+from skillbus.contracts.validation import describe_error
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
 
@@ -18,6 +20,8 @@ ThresholdOption = Annotated[
     typer.Option(min=0, max=1, help="Lowest score of a hit; 0 shows the nearest. Default: the server's."),
 ]
 
+DEFAULT_OUT: Final = Path("skillbus-out")
+"""Folder for the files of runs and calls."""
 _SKILL_PREFIX: Final = "skill:"
 _SKILL_NAME: Final[TypeAdapter[str]] = TypeAdapter(SkillName)
 _OPTIONS: Final = {
@@ -83,7 +87,7 @@ def build_request(kind: type[RequestT], fields: Mapping[str, object]) -> Request
     try:
         return kind.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         field = str(first["loc"][0])
         option = _OPTIONS.get(field, f"--{field.replace('_', '-')}")
-        raise typer.BadParameter(first["msg"].removeprefix("Value error, "), param_hint=option) from None
+        raise typer.BadParameter(describe_error(first), param_hint=option) from None

@@ -181,8 +181,9 @@ def clean_line(text: str) -> str:
 
 
 def format_number(number: int, noun: str) -> str:
-    """Return a number with its noun, in the singular or with an s: `1 run`, `2 runs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return a number with its noun, in the singular or the plural: `1 run`, `2 runs`, `2 queries`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeo" else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def format_size(size_bytes: int) -> str:

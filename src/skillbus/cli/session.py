@@ -32,6 +32,7 @@ from skillbus.client.local_server import (
 
 if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection
+    from skillbus.cli.completion import NameList
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
 _KEY_HELP: Final = "API key of the server. Default: the one that a server on this machine wrote down."
@@ -65,6 +66,14 @@ class Session:
     """The words after `--`; None without a `--`."""
     data: Path
     """Data directory of the server on this machine, whether one runs there or not."""
+    names: "tuple[tuple[str, NameList], ...]" = ()
+    """Arguments that name things on the server, with the lists of these things."""
+
+    async def add_hint(self, error: ProblemError) -> None:
+        """Add names near to one that the server does not know."""
+        from skillbus.cli.client.name_hints import add_name_hint  # noqa: PLC0415 (only for a mistake)
+
+        await add_name_hint(self.connection, error, self.names)
 
     def confirm_removal(self, names: Sequence[str]) -> None:
         """Ask before things are removed. Without a terminal, refuse and name --yes."""
@@ -95,6 +104,7 @@ class Session:
             try:
                 await act(name)
             except ProblemError as error:
+                await self.add_hint(error)
                 results.append({key: name, "outcome": "failed", "error": error.document()})
                 if not self.output.as_json:
                     self.output.print_note(f"{shown}: not {outcome}", "red")
@@ -137,6 +147,8 @@ def remote_command(
     """
 
     def decorate(command: CommandFunction) -> CommandSpec:
+        parameters = inspect.signature(command).parameters
+
         def run(
             ctx: typer.Context,
             url: str | None = None,
@@ -151,6 +163,7 @@ def remote_command(
             with _hide_modules("click", "h2"):
                 import_module("httpcore")  # which httpx imports later
                 from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
+                from skillbus.cli.completion import find_names  # noqa: PLC0415
                 from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
 
             externals = ctx.ensure_object(Externals)
@@ -160,7 +173,9 @@ def remote_command(
 
             async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
-                    await command(Session(output, connection, ctx.meta.get(TRAILING_WORDS), data), **own)
+                    names = tuple(find_names(parameters, own))
+                    session = Session(output, connection, ctx.meta.get(TRAILING_WORDS), data, names)
+                    await _run_with_hints(command, session, own)
 
             _run_command(ask, asyncio.run, as_json=as_json)
 
@@ -187,6 +202,14 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
         return CommandSpec(run, _format_help(command, example))
 
     return decorate
+
+
+async def _run_with_hints(command: CommandFunction, session: Session, own: Mapping[str, object]) -> None:
+    try:
+        await command(session, **own)
+    except ProblemError as error:
+        await session.add_hint(error)
+        raise
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from skillbus.cli.output import clean_line, format_number
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 OutcomeT = TypeVar("OutcomeT", bound=StrEnum)
 
 _DESCRIPTION_CELLS: Final = 160
-"""Longer descriptions are cut: three or four lines of a table on an 80-column terminal. `--json` has all of it."""
+"""Longer descriptions are cut before the table cuts them to its width. `--json` has all of it."""
 _PIPED_CELLS: Final = 80
-"""The same in a pipe, where each row is one line."""
+"""The same in a pipe, which has no width."""
+_CUT: Final = "description"
+"""Column that is cut to what the others leave, so that each row is one line."""
+_CUT_CELLS: Final = 20
+"""Least width of that column. With less it is wrapped."""
 _COPIED: Final = frozenset({"id", "name", "model", "fingerprint", "act"})
 """Columns with words that people copy."""
 _SHARE_CELLS: Final = 12
@@ -36,16 +40,36 @@ _PROBLEMS: Final = 50
 class _FittingTable(Table):
     """Table that wraps ids and names only if the other columns would have no room."""
 
+    optional: Sequence[str] = ()
+    """Headings of the columns that are left out where there is no room, the first one first."""
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        copied = [column for column in self.columns if column.header in _COPIED]
-        needed = 0
+        optional = list(self.optional)
+        while self._measure_needed() > options.max_width and optional:
+            self.columns = [column for column in self.columns if column.header != optional[0]]
+            del optional[0]
+        if self._measure_needed() <= options.max_width:
+            for column in self.columns:
+                column.no_wrap = column.no_wrap or column.header in _COPIED
         for column in self.columns:
-            cells = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
-            needed += cells if column in copied or column.no_wrap else min(cells, _SHARE_CELLS)
-        if needed + _GAP_CELLS * (len(self.columns) - 1) <= options.max_width:
-            for column in copied:
-                column.no_wrap = True
+            others = [_measure_column(other) for other in self.columns if other is not column]
+            left = options.max_width - sum(others) - _GAP_CELLS * len(others)
+            if column.header == _CUT and left >= _CUT_CELLS:
+                column.no_wrap, column.overflow, column.max_width = True, "ellipsis", left
         yield from super().__rich_console__(console, options)
+
+    def _measure_needed(self) -> int:
+        """Return the least width with ids and names on one line."""
+        needed = _GAP_CELLS * (len(self.columns) - 1)
+        for column in self.columns:
+            cells = _measure_column(column)
+            needed += cells if column.header in _COPIED or column.no_wrap else min(cells, _SHARE_CELLS)
+        return needed
+
+
+def _measure_column(column: Column) -> int:
+    cells = (line for cell in (column.header, *column.cells) for line in str(cell).splitlines())
+    return max(map(cell_len, cells), default=0)
 
 
 def build_table(
@@ -53,13 +77,15 @@ def build_table(
     rows: Iterable[Sequence[str | Text]],
     numbers: Sequence[str] = (),
     whole: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> Table:
     """Build a table. `numbers` are right-aligned; they and the columns in `whole` are never wrapped.
 
-    Ids and names are not wrapped either where the terminal has room for them. A cell of type str is cleaned and put on
-    one line.
+    Where the terminal has no room, the columns in `optional` are left out, the first one first. Ids and names are not
+    wrapped if that makes room for them. A cell of type str is cleaned and put on one line.
     """
     table = _FittingTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.optional = optional
     for heading in headings:
         is_whole = heading in {*numbers, *whole}
         table.add_column(heading, justify="right" if heading in numbers else "left", overflow="fold", no_wrap=is_whole)
@@ -140,10 +166,11 @@ def format_stages(stages: Iterable[SearchStage], noun: str) -> Text:
     return format_fact("stages", ", ".join(lines))
 
 
-def format_search(count: int, model: str | None, took_ms: float, degraded: str | None) -> Text:
-    """Return the summary line of a search."""
+def format_search(count: int, model: str | None, took_ms: float, degraded: str | None, share: str = "") -> Text:
+    """Return the summary line of a search. `share` follows the number of hits."""
     note = f", degraded: {degraded} only" if degraded else ""
-    return Text(f"{format_number(count, 'hit')} by {clean_line(model or 'no model')} in {took_ms:.1f} ms{note}", "dim")
+    by = f"by {clean_line(model or 'no model')} in {took_ms:.1f} ms"
+    return Text(f"{format_number(count, 'hit')}{share} {by}{note}", "dim")
 
 
 def _flatten(path: str, value: object) -> Iterator[tuple[str, str]]:

@@ -209,7 +209,7 @@ def test_pending_items_are_reviewed_and_the_exit_code_says_whether_all_were(
     base.answers["POST /review"] = {"results": [good, bad], "succeeded": 1, "failed": 1}
     result = skillbus("knowledge", "review", "reject", "i-0", "i-1", externals=base.externals())
     assert (result.exit_code, "it is archived" in result.stdout) == (1, True)
-    assert "1 of 2 items were not reviewed" in result.stderr
+    assert "not reviewed: 1 of 2 items" in result.stderr
     whole = skillbus("knowledge", "review", "reject", "i-0", "i-1", "--json", externals=base.externals())
     assert (whole.exit_code, whole.stderr, json.loads(whole.stdout)["failed"]) == (1, "", 1)
 

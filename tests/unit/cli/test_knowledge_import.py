@@ -196,6 +196,13 @@ def test_an_export_to_a_folder_is_a_markdown_file_an_item(
     assert "1 other .md files" in result.stderr
 
 
+def test_an_export_of_all_asks_for_every_status(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
+    words = ["knowledge", "export", str(tmp_path / "all.jsonl"), "--all"]
+    assert skillbus(*words, externals=base.externals()).exit_code == 0
+    assert base.requests[0].url.params.get_list("status") == ["active", "pending", "archived"]
+    assert skillbus(*words, "--status", "active", externals=base.externals()).exit_code == 2
+
+
 def test_what_must_not_be_found_is_not_exported_as_markdown_which_does_not_say_so(
     skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
 ) -> None:

@@ -157,7 +157,7 @@ def test_a_context_has_a_template_and_a_tokenizer(skillbus: CommandLine, base: F
 def test_a_search_says_how_many_items_are_not_indexed_yet(skillbus: CommandLine, base: FakeKnowledge) -> None:
     base.answers["POST /search"] = found(found_item("i-1")) | {"index_behind": 7}
     shown = skillbus("knowledge", "search", QUESTION, externals=base.externals()).stdout
-    assert "7 items of the project are not indexed yet" in shown
+    assert "not indexed yet, and perhaps missing here: 7 items" in shown
 
 
 def test_in_json_a_context_has_its_items_too(skillbus: CommandLine, base: FakeKnowledge) -> None:

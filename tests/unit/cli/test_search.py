@@ -153,7 +153,26 @@ def test_wide_characters_are_aligned_and_no_line_is_wider_than_the_terminal() ->
 
     assert len(cells_before("description") | cells_before("提") | cells_before("counts")) == 1
     assert max(map(cell_len, lines)) <= 100
-    assert sum("提" in line for line in lines) > 1
+    (cut,) = [line for line in lines if "提" in line]
+    assert cut.rstrip().endswith("提…")
+
+
+def test_a_description_is_cut_so_that_each_hit_is_one_line() -> None:
+    lines = on_a_terminal([hit("one", description="long " * 40), hit("two", description="short")], 80).splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["skill:one", "skill:two"]
+    assert lines[2].rstrip().endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([0.9, 0.8], "2 hits by m"),
+        ([0.9, 0.1], "2 hits, 1 likely to fit, by m"),
+        ([0.3, 0.1], "No tool fits well: the best score is 0.30, under 0.5."),
+    ],
+)
+def test_a_search_says_how_many_hits_are_likely_to_fit(scores: list[float], says: str) -> None:
+    assert says in on_a_terminal([hit(f"tool-{score}", score=score) for score in scores], 100)
 
 
 @pytest.mark.parametrize("width", [24, 33, 40, 41, 200])

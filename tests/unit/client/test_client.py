@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import re
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from typing import Any, assert_type
 
 import httpx
 import pytest
-from pydantic import ValidationError
 
 from skillbus.client import ApiError, AsyncSkillbus, Skillbus
 from skillbus.client.call import Call, RetryPlan
@@ -22,6 +22,7 @@ from skillbus.client.errors import (
     ServerUnreachableError,
     SkillbusError,
     UnexpectedReplyError,
+    WrongArgumentError,
     parse_error,
 )
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
@@ -196,8 +197,25 @@ def test_a_followed_run_that_fails_or_breaks_off_is_an_error(server: Server, sen
 def test_wrong_arguments_are_refused_before_anything_is_sent(server: Server, send: Send) -> None:
     with pytest.raises(TypeError, match="'limt': do you mean 'limit'"):
         send("search_tools", query="x", limt=3)
-    with pytest.raises(ValidationError):
+    with pytest.raises(WrongArgumentError, match=r"^search_tools\(\): limit: must be at least 1$"):
         send("search_tools", query="x", limit=0)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "says"),
+    [
+        ("search_tools", ("commit",), "search_tools(query=…)"),
+        ("run_skill", ("greet", "run"), "run_skill(action=…)"),
+        ("search_tools", (), "missing a required argument: 'query'"),
+        ("run_skill", (), "missing a required argument: 'name'"),
+    ],
+)
+def test_a_missing_or_positional_argument_is_refused_with_its_name(
+    server: Server, send: Send, method: str, args: tuple[object, ...], says: str
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(says)):
+        send(method, *args)
     assert server.requests == []
 
 

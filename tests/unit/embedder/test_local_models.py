@@ -117,7 +117,9 @@ def test_a_directory_without_the_files_says_which_is_missing(tmp_path: Path, mis
 
 
 def test_a_model_without_a_path_says_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailableError, match="local/bge-small-zh needs a path") as refused:
+    with pytest.raises(
+        ModelUnavailableError, match="local/bge-small-zh is not one of skillbus, which are use-multi"
+    ) as refused:
         spec_of(tmp_path, "bge-small-zh")
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 

@@ -15,7 +15,7 @@ from skillbus.cli.client.http_api import KNOWLEDGE, TOOLS
 from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
 from skillbus.cli.knowledge.importer import import_files, list_markdown_files
 from skillbus.cli.knowledge.view import format_context, render_short_hits
-from skillbus.cli.output import CommandOutput, clean_text
+from skillbus.cli.output import CommandOutput, clean_text, format_number
 from skillbus.cli.runs.runner import request_run
 from skillbus.cli.skills.commands import request_skills
 from skillbus.cli.skills.installer import install_all, render_results
@@ -131,7 +131,7 @@ class Demo:
                 packages = [PackageToInstall(str(folder), folder) for folder in self.skills]
                 results = await install_all(self.connection, packages, begin_item)
             step.facts["results"] = [result.document() for result in results]
-            self._print_title(f"{len(results)} skills from {self.skills[0].parent}")
+            self._print_title(f"{format_number(len(results), 'skill')} from {self.skills[0].parent}")
             self.output.print_text(render_results(results))
             for result in results:
                 if (error := result.error) is not None:

@@ -7,6 +7,7 @@ import typer
 from rich.text import Text
 
 from skillbus.cli.deployment.secrets_folder import SecretsFolder
+from skillbus.cli.output import format_number
 from skillbus.cli.session import LocalSession, server_command
 
 DEFAULT_FOLDER: Final = Path("deploy/secrets")
@@ -43,4 +44,4 @@ def _describe(folder: Path, count: int) -> str:
     if not count:
         return f"{folder} is complete: nothing was written."
     start = "docker compose up --build --detach --wait --force-recreate"
-    return f"Wrote {count} files to {folder}, the only copy. Next: {start}"
+    return f"Wrote {format_number(count, 'file')} to {folder}, the only copy. Next: {start}"

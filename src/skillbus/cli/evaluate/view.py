@@ -1,21 +1,19 @@
 """Tables of measurements of search, in percent with 95 % intervals."""
 
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillbus.cli.output import clean_line
+from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.tables import build_table
 from skillbus.evaluation.knowledge_report import KnowledgeReport
 from skillbus.evaluation.measures import Estimate, KnowledgeMeasure, Measure
-from skillbus.evaluation.report import Figure, Report
+from skillbus.evaluation.report import Figure, MeasureT, Report, Slice
 
-MeasureT = TypeVar("MeasureT", bound=StrEnum)
-
+_COMPARED: Final = ("skillbus", "BM25", "difference")
 _TOOL_HEADINGS: Final = {
     Measure.HIT_AT_1: "hit@1",
     Measure.RECALL_AT_5: "recall@5",
@@ -35,17 +33,18 @@ _KNOWLEDGE_HEADINGS: Final = {
 
 def render_tool_report(report: Report) -> RenderableType:
     """Render a measurement of the search of tools."""
-    slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
+    slices = list(_merge_slices(report.slices))
     effect, thresholds = report.abstention, []
     if effect.answered_with_nothing is not None and effect.bm25_answered_with_nothing is not None:
-        what = f"{effect.no_match} queries without a fitting tool that got no hit"
+        what = f"{format_number(effect.no_match, 'query')} without a fitting tool that got no hit"
         thresholds.append((what, _format_interval(effect.answered_with_nothing)))
         thresholds.append(("the same by BM25", _format_interval(effect.bm25_answered_with_nothing)))
     if effect.recall_at_5_lost is not None:
         thresholds.append(("recall@5 lost by the other queries", _format_interval(effect.recall_at_5_lost)))
-    degraded = f"; {report.degraded} queries answered by words alone" if report.degraded else ""
+    degraded = f"; {format_number(report.degraded, 'query')} answered by words alone" if report.degraded else ""
     summary = (
-        f"{report.tools} tools, imported in {report.import_s:.1f} s; {report.queries} queries in {report.ask_s:.1f} s; "
+        f"{format_number(report.tools, 'tool')}, imported in {report.import_s:.1f} s; "
+        f"{format_number(report.queries, 'query')} in {report.ask_s:.1f} s; "
         f"{clean_line(report.model or 'no model')}{degraded}. In percent, with 95 % intervals."
     )
     return Group(
@@ -57,7 +56,7 @@ def render_tool_report(report: Report) -> RenderableType:
 
 def render_knowledge_report(report: KnowledgeReport) -> RenderableType:
     """Render a measurement of the search of knowledge."""
-    slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
+    slices = list(_merge_slices(report.slices))
     thresholds = []
     if report.answered_with_nothing is not None:
         thresholds.append(("queries without an answer that got no hit", _format_interval(report.answered_with_nothing)))
@@ -68,10 +67,11 @@ def render_knowledge_report(report: KnowledgeReport) -> RenderableType:
         for it in report.reliability
     ]
     headings = ("score", "hits", "mean score", "share of answers")
-    notes = f"; {report.degraded} queries answered by words alone" if report.degraded else ""
+    notes = f"; {format_number(report.degraded, 'query')} answered by words alone" if report.degraded else ""
     notes += f"; {report.absent} of the answers are not among the items" if report.absent else ""
     summary = (
-        f"{report.items} items, imported in {report.import_s:.1f} s; {report.queries} queries in {report.ask_s:.1f} s; "
+        f"{format_number(report.items, 'item')}, imported in {report.import_s:.1f} s; "
+        f"{format_number(report.queries, 'query')} in {report.ask_s:.1f} s; "
         f"{clean_line(report.model or 'no model')}{notes}. In percent, with 95 % intervals. "
         f"The mean error of a score is {report.calibration_error:.3f}."
     )
@@ -81,6 +81,18 @@ def render_knowledge_report(report: KnowledgeReport) -> RenderableType:
         build_table(headings, scores, numbers=headings[1:]),
         Text(summary, "dim"),
     )
+
+
+def _merge_slices(slices: Sequence[Slice[MeasureT]]) -> Iterator[tuple[str, dict[MeasureT, Figure]]]:
+    """Return the name and figures of each slice. Slices with the same queries and figures are one, with all names."""
+    merged: list[tuple[list[str], Slice[MeasureT]]] = []
+    for one in slices:
+        names = next((names for names, it in merged if (it.queries, it.figures) == (one.queries, one.figures)), None)
+        if names is None:
+            merged.append(([clean_line(one.name)], one))
+        else:
+            names.append(clean_line(one.name))
+    return ((f"{' = '.join(names)} ({it.queries})", it.figures) for names, it in merged)
 
 
 def _render_slices(
@@ -94,8 +106,7 @@ def _render_slices(
             bm25, difference = f"{it.bm25.mean * 100:.1f}", _format_interval(it.difference, sign="+")
             rows.append((name if number == 0 else "", heading, _format_interval(it.search), bm25, difference))
     if rows:
-        headings = ("skillbus", "BM25", "difference")
-        yield build_table(("queries", "measure", *headings), rows, numbers=headings)
+        yield build_table(("queries", "measure", *_COMPARED), rows, numbers=_COMPARED)
 
 
 def _format_interval(value: Estimate, sign: str = "") -> str:

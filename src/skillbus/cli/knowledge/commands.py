@@ -22,7 +22,7 @@ from skillbus.cli.knowledge.options import (
     read_item_id,
 )
 from skillbus.cli.options import build_request
-from skillbus.cli.output import clean_line, clean_text
+from skillbus.cli.output import clean_line, clean_text, format_number
 from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
 from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeWritten
@@ -184,7 +184,9 @@ async def review_items(session: Session, action: Decision, items: Ids, reason: R
     session.output.show_result(found, lambda: view.render_reviewed(found))
     if found.failed:
         advice = "`skillbus knowledge list --status pending` shows the pending items."
-        session.fail(NotReviewedError(f"{found.failed} of {len(found.results)} items were not reviewed", advice))
+        session.fail(
+            NotReviewedError(f"not reviewed: {found.failed} of {format_number(len(found.results), 'item')}", advice)
+        )
 
 
 @remote_command("skillbus knowledge feedback live-headers --helpful --query 'headers of the live API'")

@@ -27,16 +27,23 @@ Place = Annotated[
     typer.Argument(metavar="FILE|DIR", help="File for one line an item, folder (or NAME/) for one .md file an item."),
 ]
 
+AllStatuses = Annotated[bool, typer.Option("--all", help="Items with any status: pending and archived ones, too.")]
+
 _SILENCE_S: Final = 60.0
 
 
-@remote_command("skillbus knowledge export backup.ndjson")
-async def export_knowledge(session: Session, place: Place, types: Types = None, statuses: Statuses = None) -> None:
-    """Save items in the form that `skillbus knowledge import` reads.
+@remote_command("skillbus knowledge export backup.ndjson --all")
+async def export_knowledge(
+    session: Session, place: Place, types: Types = None, statuses: Statuses = None, all_statuses: AllStatuses = False
+) -> None:
+    """Save items in the form that `skillbus knowledge import` reads: active ones, or those of --status, or --all.
 
     A line has all fields of an item; a Markdown file has its content, and the other fields in front matter. A file is
     replaced when it is complete; - is stdout.
     """
+    if all_statuses and statuses:
+        raise typer.BadParameter("give --status or --all, not both", param_hint="--all")
+    statuses = list(KnowledgeStatus) if all_statuses else statuses
     many = {"type": types, "status": statuses}
     filters = {name: list(map(str, values)) for name, values in many.items() if values}
     if place == STDIN:
@@ -50,7 +57,7 @@ async def export_knowledge(session: Session, place: Place, types: Types = None, 
     is_folder = path.is_dir() or place.endswith("/")
     if is_folder and set(statuses or ()) - {KnowledgeStatus.ACTIVE}:
         reason = "Markdown has no status, so an import would make the items active: give a file of lines"
-        raise typer.BadParameter(reason, param_hint="--status")
+        raise typer.BadParameter(reason, param_hint="--all" if all_statuses else "--status")
     try:
         count = await (_export_folder if is_folder else _export_file)(session, path, filters)
     except OSError as error:

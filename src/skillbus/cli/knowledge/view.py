@@ -239,7 +239,7 @@ def _format_rate(rate: HelpfulRate | None) -> str | None:
 
 
 def _format_behind(count: int) -> str:
-    return f"{count} items of the project are not indexed yet and may be missing here"
+    return f"not indexed yet, and perhaps missing here: {format_number(count, 'item')} of the project"
 
 
 def _list_reasons(hit: KnowledgeHit) -> Iterator[str]:

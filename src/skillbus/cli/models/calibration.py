@@ -20,7 +20,7 @@ from skillbus.calibration.pairs import build_survey
 from skillbus.calibration.vectors import JudgedVectors, Rows, build_vectors, list_query_texts
 from skillbus.cli.client.http_api import EMBEDDINGS, MODELS, build_strange_reply, parse_reply
 from skillbus.cli.errors import CannotCalibrateError, LocalFileError, StrangeReplyError
-from skillbus.cli.output import clean_line
+from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.session import Session
 from skillbus.cli.tables import build_table
 from skillbus.client.call import join_path
@@ -82,7 +82,8 @@ class CalibrationResult:
         name, fitted_map = clean_line(_get_full_name(self.model)), self.fitted
         numbers = (
             f"slope {fitted_map.slope:.3f}, lexical {fitted_map.lexical:.3f}, offset {fitted_map.offset:.3f}; "
-            f"fitted on {len(self.judged.queries)} queries and {len(self.judged.tools)} tools"
+            f"fitted on {format_number(len(self.judged.queries), 'query')} and "
+            f"{format_number(len(self.judged.tools), 'tool')}"
         )
         done = f"Saved: searches with {name} use it from now on." if saved else "Not saved: --dry-run."
         table = build_table(("", "current", "fitted"), (*scores, *shares), numbers=("current", "fitted"))

@@ -27,7 +27,7 @@ def render_providers(found: Sequence[ProviderRecord]) -> RenderableType:
         )
         for it in found
     ]
-    return build_table(headings, rows, numbers=("timeout", "concurrency"))
+    return build_table(headings, rows, numbers=("timeout", "concurrency"), optional=("concurrency", "timeout"))
 
 
 def render_models(found: Sequence[ModelRecord]) -> RenderableType:
@@ -47,7 +47,8 @@ def render_models(found: Sequence[ModelRecord]) -> RenderableType:
         )
         for it in found
     ]
-    return build_table(headings, rows, numbers=("dimensions", "priority"))
+    optional = ("priority", "fingerprint", "dimensions")
+    return build_table(headings, rows, numbers=("dimensions", "priority"), whole=("state",), optional=optional)
 
 
 def _name_state(model: ModelRecord) -> str:
@@ -69,7 +70,7 @@ def render_indexes(states: Sequence[IndexState]) -> RenderableType:
             last = f"{switch.phase.value}: {models}, {switch.done} of {switch.total}{kept}{problem}"
         rows.append((it.alias, _format_model(it.live), dimensions, collection, last))
     headings = ("index", "model", "dimensions", "collection", "last switch")
-    return build_table(headings, rows, numbers=("dimensions",))
+    return build_table(headings, rows, numbers=("dimensions",), whole=("model",), optional=("collection", "dimensions"))
 
 
 def _format_model(model: IndexModel | None) -> str:

@@ -1,14 +1,14 @@
 """`skillbus run`."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 from uuid import uuid4
 
 import typer
 
 from skillbus.cli.errors import LocalFileError
 from skillbus.cli.input_files import decode_text, encode_files, read_input
-from skillbus.cli.options import NameArgument, check_skill_name, parse_args
+from skillbus.cli.options import DEFAULT_OUT, NameArgument, check_skill_name, parse_args
 from skillbus.cli.session import Session, remote_command
 
 Action = Annotated[
@@ -21,7 +21,6 @@ Files = Annotated[
     typer.Option("--file", metavar="PATH", exists=True, dir_okay=False, help="Input file of the skill. Repeatable."),
 ]
 Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for the files that the skill writes.")]
-DEFAULT_OUT: Final = Path("skillbus-out")
 Stream = Annotated[bool, typer.Option("--stream", help="Print the output as it arrives.")]
 Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that the run may take.")]
 

@@ -93,11 +93,15 @@ async def start_standalone(plan: ServerPlan) -> AsyncIterator[RunningServer]:
 
 def _explain_setting(error: "ValidationError") -> StartFailedError:
     """Return the error for a variable with a value that cannot be used. The value is not shown: it may be a secret."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    from skillbus.contracts.validation import describe_error  # noqa: PLC0415 (imports pydantic)
+
+    first = error.errors(include_url=False, include_input=False)[0]
     service = error.title.removesuffix("Settings").removeprefix("Standalone")
     name = "_".join(map(str, first["loc"])).upper()
     variable = name if name.startswith("SKILLBUS_") else "_".join(filter(None, ("SKILLBUS", service.upper(), name)))
-    return StartFailedError(f"the variable {variable} cannot be used: {first['msg']}", "Correct it, or unset it.")
+    return StartFailedError(
+        f"the variable {variable} cannot be used: it {describe_error(first)}", "Correct it, or unset it."
+    )
 
 
 async def wait_for_signal() -> None:

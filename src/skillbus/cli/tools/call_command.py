@@ -14,7 +14,7 @@ from skillbus.cli.client.http_api import MCP_S, TOOLS
 from skillbus.cli.completion import complete_tool
 from skillbus.cli.errors import EXIT_FAILED, ToolFailedError
 from skillbus.cli.input_files import encode_files
-from skillbus.cli.options import parse_args
+from skillbus.cli.options import DEFAULT_OUT, parse_args
 from skillbus.cli.output import clean_text
 from skillbus.cli.runs.artifacts import LinkedFile, SavedArtifacts, save_artifacts
 from skillbus.cli.runs.runner import follow_output, wait_until_end
@@ -53,7 +53,7 @@ async def call_tool(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     args: Args = None,
     action: Action = None,
     files: Files = None,
-    out: Out = Path(),
+    out: Out = DEFAULT_OUT,
     timeout: Timeout = None,  # noqa: ASYNC109 (the tool's timeout, not this function's)
     stream: Stream = False,
 ) -> None:

@@ -8,10 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.output import clean_line
+from skillbus.cli.output import clean_line, format_number
 from skillbus.contracts.indexer.tools import CatalogueTool, ToolState, ToolSummary
 from skillbus.contracts.retriever.tool_search import ToolsFound
 
+_LIKELY: Final = 0.5
+"""Score from which a tool is likely to fit: where the maps of ADR 0007 have as many relevant as irrelevant tools."""
 _VALUE_CHARACTERS: Final = 2_000
 """Longest value of a quarantined tool that is shown: a hostile description may have megabytes."""
 
@@ -29,14 +31,21 @@ def render_hits(found: ToolsFound, *, explain: bool, separator: str = "\n") -> R
     if not found.results:
         return Group(Text("Nothing fits. `--threshold 0` shows the nearest tools."), *facts)
     headings = ("id", "type", "score", "description", *(("reasons",) if explain else ()))
-    rows: list[tuple[str | Text, ...]] = []
+    rows: list[Sequence[str | Text]] = []
     for hit in found.results:
         reasons = Text(separator.join(tables.format_reasons(hit.cosine, hit.reasons)))
         description = tables.shorten_description(hit.description)
         row = (hit.id, hit.tool_type.value, f"{hit.score:.2f}", description)
-        rows.append((*row, reasons) if explain else row)
+        styled = [Text(clean_line(cell), "" if hit.score >= _LIKELY else "dim") for cell in row]
+        rows.append((*styled, reasons) if explain else styled)
     table = tables.build_table(headings, rows, numbers=("score",), whole=("type",))
-    return Group(table, tables.format_search(len(rows), found.model, found.took_ms, found.degraded), *facts)
+    likely = sum(hit.score >= _LIKELY for hit in found.results)
+    if not likely:
+        best = max(hit.score for hit in found.results)
+        facts.insert(0, Text(f"No tool fits well: the best score is {best:.2f}, under {_LIKELY}."))
+    share = f", {likely} likely to fit," if 0 < likely < len(rows) else ""
+    summary = tables.format_search(len(rows), found.model, found.took_ms, found.degraded, share)
+    return Group(table, summary, *facts)
 
 
 def render_tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
@@ -45,7 +54,7 @@ def render_tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
         return Text("No tool matches. `skillbus tools import FILE` and `skillbus mcp add` add tools.")
     rows = []
     for tool in found:
-        findings = f", {tool.findings} findings" if tool.findings else ""
+        findings = f", {format_number(tool.findings, 'finding')}" if tool.findings else ""
         approval = ", needs approval" if tool.requires_approval else ""
         description = tables.shorten_description(tool.description)
         rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{approval}{findings}", description))

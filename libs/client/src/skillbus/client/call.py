@@ -21,6 +21,7 @@ from skillbus.client.errors import (
     UnexpectedReplyError,
     parse_error,
 )
+from skillbus.contracts.validation import describe_problems
 
 if TYPE_CHECKING:
     import httpx
@@ -106,9 +107,8 @@ def parse_reply(reply: type[ReplyT], text: str | bytes, response: httpx.Response
     try:
         return reply.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole reply"
-        raise build_unexpected(response, f"its reply does not parse: {where}: {first['msg']}") from error
+        problem = describe_problems(error, limit=1)
+        raise build_unexpected(response, f"its reply does not parse: {problem}") from error
 
 
 def build_unexpected(response: httpx.Response, problem: str) -> UnexpectedReplyError:

@@ -2,6 +2,7 @@
 
 ```text
 SkillbusError
+├── WrongArgumentError       an argument of a method breaks the contract; a ValueError too
 ├── ServerUnreachableError   no server listens at the address
 ├── NoReplyError             the connection broke off, or the reply did not arrive in time
 ├── UnexpectedReplyError     the reply is from another program, or from another version of skillbus
@@ -9,7 +10,8 @@ SkillbusError
     └── NotFoundError, ForbiddenError, …   one class for each code
 ```
 
-Arguments that break the contract raise pydantic's `ValidationError`, unknown ones `TypeError`; nothing is sent then.
+Unknown, missing and positional arguments raise `TypeError` as with any function. Nothing is sent then, nor after a
+`WrongArgumentError`.
 """
 
 import json
@@ -21,6 +23,10 @@ from skillbus.contracts.errors import ErrorCode
 
 class SkillbusError(Exception):
     """A request failed."""
+
+
+class WrongArgumentError(SkillbusError, ValueError):
+    """An argument breaks the contract, so nothing was sent. The message names the argument and its bounds."""
 
 
 class ServerUnreachableError(SkillbusError):

@@ -13,12 +13,14 @@ from difflib import get_close_matches
 from typing import Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from skillbus.client.call import Call, parse_reply
 from skillbus.client.connection import AsyncConnection, SyncConnection
+from skillbus.client.errors import WrongArgumentError
 from skillbus.client.route import HttpRoute, PreparedRequest
 from skillbus.contracts.message import Message
+from skillbus.contracts.validation import describe_problems
 
 P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -45,19 +47,33 @@ class AnyOperation:
         """Return the call for the arguments of the method. `project` is the client's.
 
         Raises:
-            TypeError: The operation has no such parameter.
-            pydantic.ValidationError: An argument breaks the contract.
+            TypeError: The operation has no such parameter, an argument is missing, or must be given by name.
+            WrongArgumentError: An argument breaks the contract.
         """
-        for name in kwargs.keys() - self.signature.parameters.keys():
-            near = "".join(f": do you mean {one!r}?" for one in get_close_matches(name, self.signature.parameters, 1))
-            raise TypeError(f"{self.name}() has no parameter {name!r}{near}")
-        prepared = self._prepare(*args, **kwargs)
+        self._check_names(args, kwargs)
+        try:
+            prepared = self._prepare(*args, **kwargs)
+        except ValidationError as error:
+            raise WrongArgumentError(f"{self.name}(): {describe_problems(error)}") from None
         fields = dict(prepared.fields)
         if project is not None and "project" in self.signature.parameters and fields.get("project") is None:
             fields["project"] = project
         for name in self.route.path_names:
             fields.setdefault(name, self.signature.parameters[name].default)
         return self.route.build_call(replace(prepared, fields=fields))
+
+    def _check_names(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        parameters = self.signature.parameters
+        for name in kwargs.keys() - parameters.keys():
+            near = "".join(f": do you mean {one!r}?" for one in get_close_matches(name, parameters, 1))
+            raise TypeError(f"{self.name}() has no parameter {name!r}{near}")
+        by_name = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
+        if len(args) > len(parameters) - len(by_name) and by_name:
+            raise TypeError(f"{self.name}() takes {by_name[0]!r} by name: {self.name}({by_name[0]}=…)")
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
 
     def _label(self, method: Callable[P, ResultT]) -> Callable[P, ResultT]:
         """Give a bound method the name and the parameters that `help` shows."""

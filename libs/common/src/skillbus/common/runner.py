@@ -29,9 +29,9 @@ from skillbus.common.bus.headers import traceparent
 from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import serve_http
 from skillbus.common.service import HealthSource
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON
+from skillbus.contracts.validation import describe_problems
 
 _TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)

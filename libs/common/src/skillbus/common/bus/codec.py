@@ -5,9 +5,9 @@ from typing import Final, TypeVar
 import ormsgpack
 from pydantic import JsonValue, ValidationError
 
-from skillbus.common.validation import describe_problems, list_problems
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, MSGPACK, Message
+from skillbus.contracts.validation import describe_problems, list_problems
 
 MessageT = TypeVar("MessageT", bound=Message)
 

@@ -175,11 +175,12 @@ class ToolCaller:
         known = await self.catalogue.get_tool(project, tool_id)
         if known is None:
             return ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
-        provider = known.tool.provider or known.tool.source
-        message = (
-            f"{tool_id[:100]} is external: skillbus finds it and cannot call it; call it at its provider, {provider}"
-        )
-        return ToolExternalError(message, provided_by=provider)
+        provider, source = known.tool.provider, known.tool.source
+        kind, place = "an external tool", f"at its provider, {provider}"
+        if not provider:
+            kind, place = f"an external tool of source {source}", "yourself"
+        message = f"{tool_id[:100]} is {kind}, which skillbus only finds: call it {place}"
+        return ToolExternalError(message, provided_by=provider or source)
 
     async def _call_builtin(
         self,

@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import Problem
+from skillbus.contracts.validation import describe_error
 from skillbus.gateway.adapters.strict_body import InvalidBodyError
 from skillbus.gateway.domain.openai import OPENAI_PREFIX, convert_problem
 from skillbus.gateway.domain.problem import MEDIA_TYPE, make_http_problem, make_problem
@@ -95,10 +96,12 @@ def add_error_handlers(
 
 async def _reply_to_invalid_request(request: Request, error: RequestValidationError) -> Response:
     fields: list[JsonValue] = []
+    described: list[str] = []
     for item in error.errors()[:50]:
-        place = [str(part) for part in item["loc"]]
-        fields.append({"field": ".".join(place[1:]) or place[0], "problem": item["msg"], "in": place[0]})
-    message = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+        place, problem = [str(part) for part in item["loc"]], describe_error(item)
+        fields.append({"field": ".".join(place[1:]) or place[0], "problem": problem, "in": place[0]})
+        described.append(f"{'.'.join(place)}: {problem}")
+    message = "; ".join(described[:5])
     if isinstance(error.body, bytes):
         # The body was not parsed as JSON. curl sends forms by default.
         message = f"{message}. Send it with the header `Content-Type: application/json`."

@@ -76,10 +76,11 @@ class StrictBody:
 
     def _describe(self, error: Mapping[str, Any]) -> dict[str, Any]:
         place: tuple[str | int, ...] = error["loc"]
-        message = error["msg"]
+        told: dict[str, Any] = {**error, "loc": ("body", *place)}
         if error["type"] == _UNKNOWN:
-            message = f"There is no such field: {self._find_hint(place[:-1], str(place[-1]))}"
-        return {**error, "loc": ("body", *place), "msg": message}
+            hint = self._find_hint(place[:-1], str(place[-1]))
+            told |= {"type": "unknown_field", "msg": f"There is no such field: {hint}"}
+        return told
 
     def _find_hint(self, place: tuple[str | int, ...], name: str) -> str:
         known = sorted(_list_fields(self._annotation, place))

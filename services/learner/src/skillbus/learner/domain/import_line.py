@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.learner.knowledge import IMPORTED, KnowledgeDraft, KnowledgeSource, KnowledgeStatus
+from skillbus.contracts.validation import describe_problems
 from skillbus.learner.domain.errors import UnfitError
 
 _NULLABLE: Final = frozenset({"valid_from", "valid_to"})

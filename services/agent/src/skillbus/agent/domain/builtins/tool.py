@@ -11,6 +11,7 @@ from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedErr
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.tool_calls import CallTool
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
+from skillbus.contracts.validation import describe_error
 
 ID_PREFIX: Final = "builtin:"
 _SCHEMA_KEYWORDS: Final = ("type", "properties", "required", "additionalProperties")
@@ -118,9 +119,9 @@ def _parse_arguments(takes: type[ArgumentsT], arguments: Mapping[str, JsonValue]
     try:
         return takes.model_validate(dict(arguments))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
-        raise ArgumentsInvalidError(first["msg"], f"${path}") from None
+        raise ArgumentsInvalidError(describe_error(first), f"${path}") from None
 
 
 class BuiltinTools:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAd
 from skillbus.agent.domain.servers.registration import FileServerRecord, ServerKey
 from skillbus.contracts.agent.mcp_servers import McpServerName, McpTransport, RegisterMcpServer, ServerTimeout
 from skillbus.contracts.message import WITHOUT_NUL, ProjectMessage
+from skillbus.contracts.validation import describe_error
 
 MCP_FILE: Final = "mcp.json"
 """Name of the file in the data folder of standalone."""
@@ -87,9 +88,9 @@ def parse_server(name: str, entry: JsonValue) -> OperatorServer:
     try:
         return kind.model_validate({**members, "name": name})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join((where, *(str(part)[:80] for part in first["loc"])))
-        raise OperatorFileError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise OperatorFileError(f"{place}: {describe_error(first)}") from None
 
 
 def build_record(server: OperatorServer) -> FileServerRecord:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.embedder.registry import ProviderKind
+from skillbus.contracts.validation import describe_problems
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddedRows
 from skillbus.providers.errors import ReplyFormatError

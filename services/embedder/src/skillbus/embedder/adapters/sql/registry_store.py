@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pydantic import ValidationError
 from sqlalchemy import Column, Connection, delete, insert, select, update
 
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
+from skillbus.contracts.validation import describe_problems
 from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
 from skillbus.embedder.domain.registry.errors import (
     RegistryStorageFullError,

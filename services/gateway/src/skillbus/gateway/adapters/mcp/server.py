@@ -19,8 +19,8 @@ from pydantic import AnyUrl, JsonValue, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.types import Scope
 
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.validation import describe_problems
 from skillbus.gateway.adapters.mcp.inner_request import InnerRequestError, ReplyTooLargeError, send_inner_request
 from skillbus.gateway.adapters.mcp.reply_form import ReplyForm
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress

@@ -21,6 +21,7 @@ from skillbus.contracts.agent.turns import TurnEvent, TurnEventKind
 from skillbus.contracts.chat_http import SkillbusChatOptions
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Message, NullAs
+from skillbus.contracts.validation import describe_problems
 from skillbus.gateway.domain.openai import convert_problem
 from skillbus.gateway.domain.problem import make_problem
 
@@ -41,9 +42,7 @@ def _parse_options(given: object) -> object:
     try:
         return {**given, "skillbus": SkillbusChatOptions.model_validate_json(text, strict=True, extra="forbid")}
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, ("skillbus", *first["loc"])))
-        raise ValueError(f"{place}: {first['msg']}") from None
+        raise ValueError(f"skillbus.{describe_problems(error, limit=1)}") from None
 
 
 def _list_stops(given: object) -> object:
@@ -124,9 +123,7 @@ class ChatCompletionBody(Message):
                 limits=own.limits,
             )
         except ValidationError as error:  # of the fields that are passed on
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"{place}: {first['msg']}") from None
+            raise RequestError(ErrorCode.INVALID_REQUEST, describe_problems(error, limit=1)) from None
 
 
 def make_completion(ended: TurnEnded) -> dict[str, JsonValue]:

@@ -15,6 +15,7 @@ from pydantic import JsonValue, ValidationError
 from skillbus.common.front_matter import FrontMatterNode
 from skillbus.contracts.indexer.skill_record import SkillLimits
 from skillbus.contracts.network import PLACES_MAX, normalize_place
+from skillbus.contracts.validation import list_problems
 
 LIMITS_KEY: Final = "skillbus-limits"
 NETWORK_KEY: Final = "skillbus-network"
@@ -82,5 +83,5 @@ def _find_problem(name: str, limit: JsonValue) -> str | None:
     try:
         SkillLimits.model_validate({name: limit})
     except ValidationError as error:
-        return f"the limit {shown!r}: {error.errors(include_url=False, include_input=False)[0]['msg']}"
+        return f"the limit {shown!r}: {list_problems(error)[0].problem}"
     return None

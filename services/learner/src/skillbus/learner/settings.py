@@ -21,6 +21,15 @@ class LearnerSettings(BaseSettings):
     keep_usage_days: int = Field(default=180, ge=1, le=3_650)
     """Days that searches and contexts are kept for statistics. Feedback is kept."""
 
+    learning_jobs_at_once: int = Field(default=1, ge=0, le=16)
+    """Jobs of learning that one replica runs at the same time. 0 leaves them to other replicas."""
+    learning_memory_mib: int = Field(default=1_024, ge=128)
+    """Memory in MiB that reading the files of one job may take."""
+    learning_cpu_s: int = Field(default=3_600, ge=1)
+    """CPU time in seconds that reading the files of one job may take."""
+    learning_lease_s: float = Field(default=30.0, ge=1, le=600)
+    """Time in seconds after which the job of a killed replica is begun again."""
+
     def record_url(self) -> str:
         """Return the URL of the database, with its password."""
         if self.database_url is not None:

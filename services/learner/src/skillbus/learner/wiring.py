@@ -9,16 +9,24 @@ from typing import Final
 from skillbus.common.background import PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import consume
+from skillbus.common.bus.objects import open_object_store
 from skillbus.common.runner import StartError
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.resources import LEARNING_FILES
 from skillbus.learner.adapters.index_events import BusItemAnnouncer, listen_to_index
+from skillbus.learner.adapters.learning.child_extractor import EXTRACTION, ChildExtractor
+from skillbus.learner.adapters.learning.job_files import BucketJobFiles
+from skillbus.learner.adapters.learning.progress_feed import BusProgressFeed
 from skillbus.learner.adapters.sql.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.import_store import SqlImports
 from skillbus.learner.adapters.sql.index_record import SqlIndexRecord, SqlOutbox
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.learning.item_proposer import SqlItemProposer
+from skillbus.learner.adapters.sql.learning.job_record import SqlJobRecord
+from skillbus.learner.adapters.sql.learning.source_switches import SqlSourceSwitches
 from skillbus.learner.adapters.sql.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.adapters.sql.usage_store import SqlUsage
@@ -30,6 +38,8 @@ from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.index.outbox import OutboxRelay
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
+from skillbus.learner.domain.learning.jobs import LearningJobs
+from skillbus.learner.domain.learning.runner import JobParts, JobRunner, remove_left_folders
 from skillbus.learner.domain.projects import Projects
 from skillbus.learner.domain.usage import UsageTracker
 from skillbus.learner.errors_on_the_wire import to_wire
@@ -46,8 +56,14 @@ _RETRY_WRITE_EVERY_S: Final = 5.0
 
 
 @asynccontextmanager
-async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[ServiceHealth]:
-    """Run the learner on the bus. Raises StartError if the database of the knowledge base cannot be opened."""
+async def open_learner(
+    bus: Bus, settings: LearnerSettings, extraction: str = EXTRACTION
+) -> AsyncGenerator[ServiceHealth]:
+    """Run the learner on the bus. `extraction` is the package that reads the files of jobs.
+
+    Raises:
+        StartError: The database of the knowledge base cannot be opened.
+    """
     async with AsyncExitStack() as stack:
         try:
             if settings.database_url is None:
@@ -61,6 +77,7 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         relaying = _build_job("relay_changes", relay.relay_changes, _RELAY_EVERY_S)
         usage = UsageTracker(SqlUsage(database), _now, timedelta(days=settings.keep_usage_days))
         reader, imports = SqlKnowledgeReader(database), SqlImports(database)
+        learning, runners = await _build_learning(bus, settings, database, relaying.wake, extraction)
         handlers = LearnerHandlers(
             base=KnowledgeBase(SqlKnowledgeStore(database), reader, waiter, relaying.wake, _now),
             browser=ItemBrowser(reader),
@@ -70,16 +87,36 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
             finder=CandidateFinder(SqlCandidates(database), _now),
             feed=IndexFeed(SqlIndexRecord(database)),
             usage=usage,
+            learning=learning,
             record=database,
         )
         health = ServiceHealth(SERVICE, (handlers.check_record,))
         removing = _build_job("remove_expired_usage", usage.remove_expired, _REMOVE_EXPIRED_EVERY_S)
         retrying = _build_job("retry_write", database.retry_write, _RETRY_WRITE_EVERY_S)
-        await stack.enter_async_context(run_in_background(relaying, removing, retrying))
+        await stack.enter_async_context(run_in_background(relaying, removing, retrying, *runners))
         await stack.enter_async_context(listen_to_index(bus, waiter))
         await stack.enter_async_context(consume(bus, handlers.subscriptions()))
         await stack.enter_async_context(serve_routes(bus, SERVICE, handlers.routes(), health, to_wire))
         yield health
+
+
+async def _build_learning(
+    bus: Bus, settings: LearnerSettings, database: KnowledgeDatabase, on_write: Callable[[], None], extraction: str
+) -> tuple[LearningJobs, list[JobRunner]]:
+    folder = settings.data.absolute() / "learning"
+    await asyncio.to_thread(remove_left_folders, folder)
+    record, feed = SqlJobRecord(database), BusProgressFeed(bus)
+    files = BucketJobFiles(await open_object_store(bus, LEARNING_FILES))
+    extractor = ChildExtractor(settings.learning_memory_mib * 2**20, settings.learning_cpu_s, extraction)
+    lease = timedelta(seconds=settings.learning_lease_s)
+    parts = JobParts(record, files, extractor, SqlItemProposer(database, on_write), feed, _now, folder, lease)
+    runners = [JobRunner(parts) for _ in range(settings.learning_jobs_at_once)]
+
+    def wake_runners() -> None:
+        for runner in runners:
+            runner.wake()
+
+    return LearningJobs(record, SqlSourceSwitches(database), files, feed, _now, wake_runners), runners
 
 
 def _build_job(name: str, step: Callable[[], Awaitable[object]], every_s: float) -> PeriodicJob:

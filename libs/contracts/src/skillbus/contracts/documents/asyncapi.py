@@ -1,6 +1,7 @@
 """`docs/asyncapi.yaml`: the catalogue as an AsyncAPI 3.0 document, from the viewpoint of skillbus.
 
-An operation `receive` is a request that skillbus replies to; `send` is an event or a feed that it publishes.
+An operation `receive` is a request that skillbus replies to, or an event that it handles; `send` is an event or a feed
+that it publishes.
 """
 
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from skillbus.contracts.documents.schemas import (
     describe_reply,
     describe_request,
 )
-from skillbus.contracts.endpoint import VERSION, Endpoint, Event, Feed
+from skillbus.contracts.endpoint import CALLERS, VERSION, Endpoint, Event, Feed
 from skillbus.contracts.message import JSON, MSGPACK, Message
 
 Object = dict[str, JsonValue]
@@ -130,7 +131,7 @@ def _add_event(event: Event[Message] | Feed[Message], channels: Object, operatio
         "messages": {message: _to("messages", message)},
     }
     operations[key] = {
-        "action": "send",
+        "action": "receive" if event.service == CALLERS else "send",
         "channel": {"$ref": f"#/channels/{key}"},
         "summary": event.summary,
         "messages": [{"$ref": f"#/channels/{key}/messages/{message}"}],

@@ -32,7 +32,7 @@ _API: Final = "$JS.API."
 _RECORDERS: Final = frozenset({"gateway", *(endpoint.service for endpoint in ENDPOINTS if endpoint.act)})
 """Services that record administrative acts. Each appends to the audit log below its own name and nowhere else."""
 _MEMORY_STORE: Final = "64MB"
-_FILE_STORE: Final = "8GB"
+_FILE_STORE: Final = "12GB"
 _REPLY_EXPIRES: Final = "2h"
 """After this time the server forgets who asked. A run may take an hour, and waits for its turn before."""
 _HEAD: Final = f"""\

@@ -20,7 +20,7 @@ from skillbus.contracts.documents.schemas import (
     describe_reply,
     describe_request,
 )
-from skillbus.contracts.endpoint import Endpoint, Event, Feed
+from skillbus.contracts.endpoint import CALLERS, Endpoint, Event, Feed
 from skillbus.contracts.errors import ERROR_CLASSES
 from skillbus.contracts.message import Message
 
@@ -217,7 +217,8 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
 def _event(event: Event[Message] | Feed[Message], schemas: Schemas) -> str:
     fields = format_field_table(_node(schemas, describe_event(event)), request=False)
     stored = "" if isinstance(event, Event) else ", not stored"
-    subject = f"Subject `{event.subject('<identity>')}`, published by the {event.service}{stored}."
+    publisher = "callers" if event.service == CALLERS else f"the {event.service}"
+    subject = f"Subject `{event.subject('<identity>')}`, published by {publisher}{stored}."
     return f"### {event.entity}.{event.fact}\n\n{event.summary} {subject}\n\n{fields}"
 
 

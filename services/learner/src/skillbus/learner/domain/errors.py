@@ -2,6 +2,7 @@
 
 LearnerError
 ├── UnknownItemError                the project has no such item; items of other projects count as unknown
+├── UnknownJobError                 the project has no such job of learning
 ├── UnknownVersionError             the item never had that version, or did not exist at that time
 ├── UnfitError                      the request contradicts itself
 ├── ConflictError                   the request clashes with the record
@@ -31,6 +32,13 @@ class UnknownItemError(LearnerError):
 
     def __init__(self, project: str, item: str) -> None:
         super().__init__(f"project {project!r} has no item {item!r}; `list_knowledge` lists its items")
+
+
+class UnknownJobError(LearnerError):
+    code = ErrorCode.NOT_FOUND
+
+    def __init__(self, project: str, job: str) -> None:
+        super().__init__(f"project {project!r} has no job {job!r}; `list_learning_jobs` lists its jobs")
 
 
 class UnknownVersionError(LearnerError):

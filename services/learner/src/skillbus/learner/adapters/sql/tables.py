@@ -16,6 +16,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -182,6 +183,70 @@ FEEDBACK: Final = Table(
     Column("request_id", String(64), nullable=False),
 )
 
+LEARNING_JOBS: Final = Table(
+    "learning_jobs",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("project", String(64), nullable=False),
+    Column("what", String(16), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("source", String(100), nullable=False),
+    Column("task", String(200), nullable=False),
+    Column("context", JSON, nullable=False),
+    Column("actor", String(200), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("progress", JSON, nullable=False),
+    Column("new_items", Integer, nullable=False),
+    Column("known_items", Integer, nullable=False),
+    Column("error", String(2000)),
+    Column("created_at", Instant, nullable=False),
+    Column("started_at", Instant),
+    Column("ended_at", Instant),
+    # Not the contract's:
+    Column("files", JSON, nullable=False),  # until the job ends
+    Column("attempts", Integer, nullable=False),
+    Column("claim", String(64)),  # token of the runner that works on it
+    Column("lease_until", Instant),
+    Column("report", LargeBinary),  # zlib of a JSON object with `files` and `items`
+    Index("learning_jobs_once", "project", "what", "digest", unique=True),
+    Index("learning_jobs_listed", "project", "id"),
+    Index("learning_jobs_open", "status", "id"),
+)
+
+LEARNING_RUNS: Final = Table(
+    "learning_runs",
+    METADATA,
+    Column("sequence", _SEQUENCE, primary_key=True, autoincrement=True),
+    Column("project", String(64), nullable=False),
+    Column("source", String(100), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("run", LargeBinary, nullable=False),  # zlib of a test run as JSON
+    Index("learning_runs_once", "project", "source", "digest", unique=True),
+    sqlite_autoincrement=True,
+)
+
+LEARNING_SOURCES_OFF: Final = Table(
+    "learning_sources_off",
+    METADATA,
+    Column("project", String(64), primary_key=True),
+    Column("source", String(100), primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("actor", String(200), nullable=False),
+)
+
+LEARNED_ITEMS: Final = Table(
+    "learned_items",
+    METADATA,
+    Column("id", String(64), ForeignKey("knowledge.id"), primary_key=True),
+    Column("project", String(64), nullable=False),
+    Column("identity", String(64), nullable=False),  # SHA-256 of scope, subject, predicate, value and polarity
+    Column("job", String(64), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("learned", Text, nullable=False),  # LearnedItem as JSON
+    Index("learned_items_once", "project", "identity", unique=True),
+)
+
 _AUDIT_ONLY_GROWS: Final = {
     "sqlite": tuple(
         f"CREATE TRIGGER knowledge_audit_no_{change} BEFORE {change} ON knowledge_audit "
@@ -203,7 +268,7 @@ _AUDIT_ONLY_GROWS: Final = {
 SCHEMA: Final = Schema(
     METADATA,
     version_table="knowledge_schema",
-    newest="0003",
+    newest="0004",
     scripts=Path(__file__).parent / "migrations",
     advisory_lock=0x736B_6275_736C_726E,  # `skbuslrn` in ASCII
     statements=_AUDIT_ONLY_GROWS,

@@ -199,11 +199,12 @@ COMMANDS: Final[Entries] = {
         },
     ),
     "eval": GroupEntry(
-        "Measure the quality of search on judged data.",
+        "Measure the quality of search and of log templates on judged data.",
         "skillbus eval tools --corpus tools.jsonl --queries queries.jsonl",
         {
             "tools": CommandEntry("evaluate.commands:evaluate_tools", "Measure how well tools are found."),
             "knowledge": CommandEntry("evaluate.commands:evaluate_knowledge", "Measure how well knowledge is found."),
+            "logs": CommandEntry("evaluate.commands:evaluate_logs", "Measure how well log templates are mined."),
         },
     ),
     "providers": GroupEntry(

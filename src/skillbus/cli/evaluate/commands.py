@@ -9,13 +9,14 @@ import typer
 
 from skillbus.calibration.errors import CalibrationError
 from skillbus.cli.errors import CannotEvaluateError, LocalFileError
-from skillbus.cli.evaluate.view import render_knowledge_report, render_tool_report
+from skillbus.cli.evaluate.view import render_knowledge_report, render_log_report, render_tool_report
 from skillbus.cli.session import LocalSession, server_command
 from skillbus.common.bus.connection import BusUnreachableError
 from skillbus.common.runner import StartError, configure_logging
 from skillbus.contracts.errors import RequestError
 from skillbus.evaluation.cases import EvaluationError, load_cases
 from skillbus.evaluation.knowledge_cases import load_knowledge_cases
+from skillbus.evaluation.log_templates import measure_log_folder
 
 Corpus = Annotated[
     Path,
@@ -31,6 +32,12 @@ Folder = Annotated[
     Path,
     typer.Argument(
         metavar="DIR", exists=True, file_okay=False, help="Folder with docs.jsonl (items) and *queries.jsonl."
+    ),
+]
+LogFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", exists=True, file_okay=False, help="Folder with *.log beside *_structured_corrected.csv."
     ),
 ]
 LimitQueries = Annotated[
@@ -49,6 +56,11 @@ _KNOWLEDGE_FORMS: Final = (
     'A line of docs.jsonl is like {"id": "1", "type": "business_rule", "title": "...", "content": "..."}, and may have '
     'scope, tags, lang and the other fields of an item; one of *queries.jsonl is like {"query": "...", "relevant": '
     '[{"id": "1", "grade": 1}]}, and may have scope, lang and kind.'
+)
+
+_LOG_FORMS: Final = (
+    "Beside app.log, app.log_structured_corrected.csv has one row for each line of the log, with the columns LineId, "
+    "EventTemplate or EventId."
 )
 
 
@@ -99,6 +111,18 @@ async def evaluate_knowledge(
             cases, lambda step, done, total: show_step("eval", step, done, total), model
         )
     session.output.show_result(report.document(), lambda: render_knowledge_report(report))
+
+
+@server_command("skillbus eval logs ./logs --json")
+async def evaluate_logs(session: LocalSession, folder: LogFolder) -> None:
+    """Measure how well templates of logs are mined, on logs with known templates.
+
+    Prints the group accuracy (ga) and its F1 (fga) of each log and their means. A log is named by its file up to
+    `_2k`, or else without suffix. Needs no server.
+    """
+    with _report_errors(_LOG_FORMS):
+        report = measure_log_folder(folder)
+    session.output.show_result(report.document(), lambda: render_log_report(report))
 
 
 @contextmanager

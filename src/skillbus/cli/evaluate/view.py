@@ -10,6 +10,7 @@ from rich.text import Text
 from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.tables import build_table
 from skillbus.evaluation.knowledge_report import KnowledgeReport
+from skillbus.evaluation.log_templates import LogReport
 from skillbus.evaluation.measures import Estimate, KnowledgeMeasure, Measure
 from skillbus.evaluation.report import Figure, MeasureT, Report, Slice
 
@@ -93,6 +94,16 @@ def _merge_slices(slices: Sequence[Slice[MeasureT]]) -> Iterator[tuple[str, dict
         else:
             names.append(clean_line(one.name))
     return ((f"{' = '.join(names)} ({it.queries})", it.figures) for names, it in merged)
+
+
+def render_log_report(report: LogReport) -> RenderableType:
+    """Render the accuracy of mined log templates."""
+    rows = [(clean_line(name), f"{it.ga * 100:.1f}", f"{it.fga * 100:.1f}") for name, it in report.sets.items()]
+    rows.append(("mean", f"{report.macro.ga * 100:.1f}", f"{report.macro.fga * 100:.1f}"))
+    headings = ("group accuracy", "its F1")
+    return Group(
+        build_table(("log", *headings), rows, numbers=headings), Text("In percent of lines; of templates.", "dim")
+    )
 
 
 def _render_slices(

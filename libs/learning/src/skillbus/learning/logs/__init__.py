@@ -1,0 +1,1 @@
+"""Learning from logs: records, templates, incidents and configuration facts."""

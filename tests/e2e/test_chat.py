@@ -16,7 +16,7 @@ from skillbus.cli.__main__ import create_app
 from skillbus.common.testing import WAIT_S
 
 from ..scripted_answers import Answer, Call, Received
-from ..scripted_upstream import Exchange, ScriptedUpstream, play_in_order, serve_upstream
+from ..scripted_upstream import Exchange, ScriptedUpstream, fail, play_in_order, serve_upstream
 from .conftest import System, skill_package
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -98,7 +98,9 @@ async def test_steps_are_told_in_a_stream_that_asks_for_them(
     stream = await client.chat.completions.create(
         model="auto", messages=QUESTION, stream=True, metadata={"skillbus": json.dumps({"events": True})}
     )
-    extras = [chunk.model_extra or {} async for chunk in stream]
+    chunks = [chunk async for chunk in stream]
+    assert {chunk.model for chunk in chunks} == {"small"}
+    extras = [chunk.model_extra or {} for chunk in chunks]
     told: list[Mapping[str, Any]] = [extra["skillbus"] for extra in extras if "skillbus" in extra]
     assert [one.get("kind") for one in told] == ["calling", "called", "step", None]
     assert told[1]["call"]["text"] == "391"
@@ -233,6 +235,19 @@ async def test_a_wrong_request_is_refused_with_its_reason(
         assert answer.status_code == status, answer.text
         assert word in answer.json()["error"]["message"]
     assert upstream.received == []
+
+
+async def test_a_busy_provider_is_told_as_openai_tells_it(
+    client: openai.AsyncOpenAI, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = lambda _: fail(429, retry_after="4000")
+    for stream in (False, True):
+        with pytest.raises(openai.RateLimitError) as raised:
+            await client.chat.completions.create(model="auto", messages=QUESTION, stream=stream)
+        assert (raised.value.type, raised.value.code) == ("rate_limit_error", "rate_limit_exceeded")
+        assert raised.value.response.headers["Retry-After"] == "4000"
+    upstream.script = lambda _: Answer("Hello.")
+    assert (await client.chat.completions.create(model="auto", messages=QUESTION)).choices
 
 
 async def test_leaving_a_stream_cancels_the_request_to_the_model(

@@ -15,6 +15,7 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import Message
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.service import chat as chat_routes
+from skillbus.gateway.service import event_stream
 
 from .fakes import KEY, World
 
@@ -164,7 +165,8 @@ async def test_a_stream_without_a_message_begins_with_heartbeats(world: World, m
             await asyncio.wait([getting])
 
     monkeypatch.setattr(RemoteTurnRunner, "run_turn", run)
-    monkeypatch.setattr(chat_routes, "_wait_pause", wait_pause)
+    for module in (chat_routes, event_stream):
+        monkeypatch.setattr(module, "wait_pause", wait_pause)
     async with world.client() as client:
         answer = await client.post(PATH, json={**QUESTION, "stream": True})
     assert answer.text.startswith(": still there\n\n")

@@ -10,11 +10,12 @@ import structlog
 
 from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.domain.chat.model import ModelCall
-from skillbus.agent.domain.errors import ModelFailedError, ModelRefusedError
+from skillbus.agent.domain.errors import ModelBusyError, ModelFailedError, ModelRefusedError
 from skillbus.contracts.agent.chat import ChatOptions
+from skillbus.contracts.embedder.chat_models import ChatModel
 from skillbus.contracts.embedder.registry import ProviderKind
 
-from ....scripted_answers import Answer, encode_event, list_chunks, list_message_events
+from ....scripted_answers import Answer, Received, encode_event, list_chunks, list_message_events
 from ....scripted_upstream import (
     Behaviour,
     Exchange,
@@ -67,6 +68,28 @@ async def test_a_provider_that_is_busy_is_asked_again_when_it_says(
     answer = await ask(models, make_chat_model(upstream.url))
     assert answer.message.content == "Hello"
     assert [int(waited) for waited in waits.waited_s] == [3]
+
+
+async def test_the_caller_is_told_that_all_models_are_busy_and_until_when(
+    upstream: ScriptedUpstream, models: HttpChatModels
+) -> None:
+    waits_s = {"/day": 86_400, "/hour": 3_600}
+
+    def answer(received: Received) -> Behaviour:
+        wait_s = waits_s.get(received.path.partition("/chat")[0])
+        return fail(500) if wait_s is None else fail(429, retry_after=str(wait_s))
+
+    upstream.script = answer
+
+    def make(path: str) -> ChatModel:
+        return make_chat_model(f"{upstream.url}{path}", name=path.removeprefix("/"))
+
+    with pytest.raises(ModelBusyError, match="answered 429") as busy:
+        await ask(models, make("/day"), make("/hour"))
+    assert 3_590 < (busy.value.retry_after_s or 0) <= 3_600
+    with pytest.raises(ModelFailedError) as failed:
+        await ask(models, make("/day"), make("/down"))
+    assert not isinstance(failed.value, ModelBusyError)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from http import HTTPStatus
 from typing import Final, Generic, Self, TypeVar
 
 import httpx
@@ -20,7 +21,13 @@ from skillbus.common.outbound.transport import GuardedTransport, load_authoritie
 from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.providers.breaker import Admission, CallVerdict, CircuitBreaker, Clock
-from skillbus.providers.errors import ErrorEventError, InputRefusedError, ProviderFailedError, ReplyFormatError
+from skillbus.providers.errors import (
+    ErrorEventError,
+    InputRefusedError,
+    ProviderBusyError,
+    ProviderFailedError,
+    ReplyFormatError,
+)
 from skillbus.providers.events import ServerEvent
 from skillbus.providers.exchange import ACCEPTED_ENCODING, ProviderRequest, exchange_once
 from skillbus.providers.failure import Blame, Failure, classify_failure
@@ -265,6 +272,9 @@ class _AdmittedCall:
             raise InputRefusedError(self._provider, outcome.reason, outcome.complaint)
         if outcome.blame is Blame.PROVIDER:
             self.verdict = CallVerdict.FAILED
+        if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
+            retry_after_s = parse_retry_after(outcome.retry_after, time.time())
+            raise ProviderBusyError(self._provider, outcome.reason, retry_after_s)
         raise ProviderFailedError(self._provider, outcome.reason)
 
 

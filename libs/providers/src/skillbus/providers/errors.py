@@ -2,6 +2,7 @@
 
 ProviderError             base; the message starts with "provider <name>"
 ├── ProviderFailedError   no usable answer: unreachable, failed, rejected the request, or stopped by the breaker
+│   └── ProviderBusyError  too many requests (429)
 └── InputRefusedError     this input is refused; another input may be accepted
 
 ReplyFormatError          raised by the parser that a caller passes to `ProviderClient.post` or `stream`
@@ -19,6 +20,15 @@ class ProviderError(Exception):
 
 class ProviderFailedError(ProviderError):
     """No usable answer."""
+
+
+class ProviderBusyError(ProviderFailedError):
+    """The provider has too many requests of this key for the moment."""
+
+    def __init__(self, provider: str, reason: str, retry_after_s: float | None) -> None:
+        super().__init__(provider, reason)
+        self.retry_after_s = retry_after_s
+        """Time after which the provider wants the next request, if it says one."""
 
 
 class InputRefusedError(ProviderError):

@@ -1,5 +1,6 @@
 """Translation of the agent's errors into errors of the contract. It happens only here."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,6 +12,7 @@ from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallDeniedError,
     CallTimedOutError,
+    ModelBusyError,
     ModelFailedError,
     ModelRefusedError,
     SchemaUnusableError,
@@ -38,6 +40,7 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     CallTimedOutError: ErrorCode.DEADLINE_EXCEEDED,
     ArgumentsInvalidError: ErrorCode.INVALID_ARGUMENTS,
     SchemaUnusableError: ErrorCode.INVALID_ARGUMENTS,
+    ModelBusyError: ErrorCode.OVERLOADED,
     ModelFailedError: ErrorCode.MODEL_UNAVAILABLE,
     ModelRefusedError: ErrorCode.INVALID_REQUEST,
     TurnUnknownError: ErrorCode.NOT_FOUND,
@@ -56,6 +59,10 @@ def to_wire(error: Exception) -> RequestError | None:
         details = {"path": error.path}
     elif isinstance(error, ToolExternalError):
         details = {"provided_by": error.provided_by}
+    elif isinstance(error, ModelBusyError):
+        details = {"limit_of": "provider"}
+        if error.retry_after_s is not None:
+            details["retry_after_s"] = math.ceil(error.retry_after_s)
     # A call that timed out may have been done: the caller has to decide whether to repeat it.
     return RequestError(
         code, str(error), details=details, retryable=False if isinstance(error, CallTimedOutError) else None

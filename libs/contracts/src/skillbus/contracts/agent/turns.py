@@ -37,6 +37,8 @@ class TurnEvent(Message):
     after: int
     """Number of the message before it. Whoever has not got that one can ask for it with `follow_turn`."""
     kind: TurnEventKind
+    model: str = ""
+    """Model that is asked, and after the first step the one that answered the last step. Empty until it is known."""
     text: str = ""
     """Only for `text`."""
     call: CalledTool | None = None

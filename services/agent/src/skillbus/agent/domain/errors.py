@@ -13,6 +13,7 @@
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
     ├── SchemaUnusableError      the tool's schema cannot be used to check arguments
     ├── ModelFailedError         no chat model answered in full
+    │   └── ModelBusyError       the providers of all of them have too many requests
     ├── ModelRefusedError        a chat model refuses the request
     ├── TurnUnknownError         no turn with this id is under way, or ended a short time ago
     ├── TurnClashError           a turn with this id exists
@@ -81,6 +82,15 @@ class SchemaUnusableError(AgentError):
 
 class ModelFailedError(AgentError):
     """A failure of chat models. The message names each model that was asked and holds no key."""
+
+
+class ModelBusyError(ModelFailedError):
+    """Every chat model that was asked answered 429."""
+
+    def __init__(self, message: str, retry_after_s: float | None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        """Time after which the first of them wants the next request, if it says one."""
 
 
 class ModelRefusedError(AgentError):

@@ -3,14 +3,12 @@
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import Header, Path, Query, Request, Response
 from pydantic_core import to_json
-from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN,
@@ -22,15 +20,14 @@ from skillbus.contracts.agent.turns import (
     TurnSelector,
 )
 from skillbus.contracts.chat_http import ChatCompletion
-from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.chat.completions import COMPLETION_PREFIX, ChatCompletionBody, ChunkWriter, make_completion
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
+from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream, wait_pause
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, HEARTBEAT, HEARTBEAT_S
 
 TURN_HEADER: Final = "X-Skillbus-Turn"
 _RUN: Final = "/v1/chat/runs/{turn_id}"
@@ -119,14 +116,14 @@ async def _open_stream(
 
     getting = asyncio.ensure_future(_get_first(events))
     try:
-        await await_while_connected(request, _wait_pause(getting))
+        await await_while_connected(request, wait_pause(getting))
     except CallerLeftError:
         getting.cancel()
         await asyncio.wait([getting])
         raise
     if getting.done():
         getting.result()
-    return ChunkStream(getting, events, writer, headers)
+    return PartStream(getting, events, writer, headers)
 
 
 async def _get_first(events: AsyncGenerator[TurnEvent]) -> TurnEvent | None:
@@ -135,64 +132,6 @@ async def _get_first(events: AsyncGenerator[TurnEvent]) -> TurnEvent | None:
         if event.kind is not TurnEventKind.BEGUN:
             return event
     return None
-
-
-async def _wait_pause(getting: asyncio.Future[TurnEvent | None]) -> None:
-    """Wait for a message as long as a stream may be silent."""
-    await asyncio.wait([getting], timeout=HEARTBEAT_S)
-
-
-class ChunkStream(Response):
-    """Chunks of one turn. If the caller leaves, `events` is closed, which cancels a turn that it runs."""
-
-    media_type = EVENT_STREAM
-
-    def __init__(
-        self,
-        getting: asyncio.Future[TurnEvent | None],
-        events: AsyncGenerator[TurnEvent],
-        writer: ChunkWriter,
-        headers: dict[str, str],
-    ) -> None:
-        """`getting` gets the first of the messages."""
-        super().__init__(headers={**headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        del self.headers["Content-Length"]
-        self._getting = getting
-        self._events = events
-        self._writer = writer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-        try:
-            async with aclosing(self._events):
-                try:
-                    await send(start)
-                    await await_while_connected(Request(scope, receive), self._send_chunks(send))
-                finally:  # a generator that is waited for cannot be closed
-                    self._getting.cancel()
-                    await asyncio.wait([self._getting])
-        except CallerLeftError:
-            return
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _send_chunks(self, send: Send) -> None:
-        async def send_chunk(chunk: bytes) -> None:
-            if chunk:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-        try:
-            while True:
-                await _wait_pause(self._getting)
-                if not self._getting.done():
-                    await send_chunk(HEARTBEAT)
-                elif (event := self._getting.result()) is None:
-                    await send_chunk(self._writer.encode_end())
-                    return
-                else:
-                    await send_chunk(self._writer.encode_event(event))
-                    self._getting = asyncio.ensure_future(anext(self._events, None))
-        except RequestError as error:
-            await send_chunk(self._writer.encode_error(error))
 
 
 def _make_json_response(document: object, headers: dict[str, str]) -> Response:

@@ -11,12 +11,18 @@ from skillbus.agent.adapters.chat_models.anthropic_wire import ANTHROPIC_WIRE
 from skillbus.agent.adapters.chat_models.openai_wire import OPENAI_WIRE
 from skillbus.agent.adapters.chat_models.wire import ChatWire
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
-from skillbus.agent.domain.errors import ModelFailedError, ModelRefusedError
+from skillbus.agent.domain.errors import ModelBusyError, ModelFailedError, ModelRefusedError
 from skillbus.common.secrets import SecretUnreadableError
 from skillbus.contracts.embedder.chat_models import ChatModel
 from skillbus.contracts.embedder.registry import ProviderKind, ProviderRecord
 from skillbus.providers.client import ProviderClients
-from skillbus.providers.errors import InputRefusedError, ProviderError, ProviderFailedError, ReplyFormatError
+from skillbus.providers.errors import (
+    InputRefusedError,
+    ProviderBusyError,
+    ProviderError,
+    ProviderFailedError,
+    ReplyFormatError,
+)
 
 _WIRES: Final[Mapping[ProviderKind, ChatWire]] = {
     ProviderKind.OPENAI: OPENAI_WIRE,
@@ -38,7 +44,7 @@ class HttpChatModels:
 
     async def stream_answer(self, models: Sequence[ChatModel], call: ModelCall) -> AsyncGenerator[str | ModelAnswer]:
         """See `ChatModels.stream_answer`."""
-        problems: list[str] = []
+        problems, busy = list[str](), list[ProviderBusyError]()
         for candidate in models:
             attempt = _Attempt(candidate)
             try:
@@ -53,6 +59,8 @@ class HttpChatModels:
             except (ProviderError, SecretUnreadableError, ReplyFormatError) as error:
                 attempt.outcome = "failed"
                 problem = _describe_failure(candidate, error)
+                if isinstance(error, ProviderBusyError):
+                    busy.append(error)
             else:
                 return
             finally:
@@ -62,7 +70,11 @@ class HttpChatModels:
             if attempt.outcome == "refused":
                 raise ModelRefusedError(problem)
             problems.append(problem)
-        raise ModelFailedError("; ".join(problems) or "no chat model is given")
+        problem = "; ".join(problems) or "no chat model is given"
+        if busy and len(busy) == len(problems):
+            waits_s = [error.retry_after_s for error in busy if error.retry_after_s is not None]
+            raise ModelBusyError(problem, min(waits_s, default=None))
+        raise ModelFailedError(problem)
 
     async def _ask_model(self, candidate: ChatModel, call: ModelCall) -> AsyncGenerator[str | ModelAnswer]:
         wire = _WIRES.get(candidate.provider.kind)

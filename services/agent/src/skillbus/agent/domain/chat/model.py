@@ -39,6 +39,7 @@ class ChatModels(Protocol):
         The next model is asked if one fails before its first text. Closing the generator cancels the request.
 
         Raises:
+            ModelBusyError: Every model answered that there are too many requests.
             ModelFailedError: No model answered, or one broke off after its first text.
             ModelRefusedError: A model refuses this request, and any other model would get the same.
         """

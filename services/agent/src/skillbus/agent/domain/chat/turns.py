@@ -85,6 +85,8 @@ class _Turn:
 
     turn_id: str
     project: str
+    model: str = ""
+    """Model that the messages name."""
     messages: list[TurnEvent | str | _JoinedText] = field(default_factory=list)
     """After the end of the turn, texts that follow one another are the same `_JoinedText`."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,7 +107,14 @@ class _Turn:
         """Add a message that is no text."""
         number = len(self.messages)
         event = TurnEvent.model_validate(
-            {"turn_id": self.turn_id, "number": number, "after": number - 1, "kind": kind, **fields}
+            {
+                "turn_id": self.turn_id,
+                "number": number,
+                "after": number - 1,
+                "kind": kind,
+                "model": self.model,
+                **fields,
+            }
         )
         self.messages.append(event)
         self.wake()
@@ -142,7 +151,10 @@ class _Turn:
             return []
         first = number - len(text) + 1
         joined = "".join(text)
-        return [TurnEvent(turn_id=self.turn_id, number=number, after=first - 1, kind=TurnEventKind.TEXT, text=joined)]
+        kind = TurnEventKind.TEXT
+        return [
+            TurnEvent(turn_id=self.turn_id, number=number, after=first - 1, kind=kind, model=self.model, text=joined)
+        ]
 
     def join_texts(self) -> None:
         """Keep the texts in less memory, when no more come."""
@@ -263,11 +275,13 @@ class TurnRegistry:
         models, state = await asyncio.gather(
             self._ports.find_models(wanted), self._engine.begin_turn(chat, turn.turn_id)
         )
+        turn.model = models[0].model.name if models else ""
         self._announce(TURN_BEGUN, state)
         while state.finish_reason is None:
             before = len(state.steps)
             state = await self._engine.take_step(state, models, turn)
             if len(state.steps) > before:
+                turn.model = state.model
                 self._announce(TURN_STEPPED, state)
                 if state.finish_reason is None:
                     turn.add_event(TurnEventKind.STEP, step=state.steps[-1])

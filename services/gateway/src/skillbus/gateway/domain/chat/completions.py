@@ -153,22 +153,23 @@ class ChunkWriter:
 
     def __init__(self, turn_id: str, model: str, *, events: bool, include_usage: bool, numbers: bool = False) -> None:
         """`events` adds chunks about the steps. `numbers` gives each server-sent event the number of its message."""
-        self._head = to_json(
-            {
-                "id": f"{COMPLETION_PREFIX}{turn_id}",
-                "object": "chat.completion.chunk",
-                "created": int(time.time()),
-                "model": model,
-            }
-        )[:-1]
+        self._fields = {
+            "id": f"{COMPLETION_PREFIX}{turn_id}",
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+        }
+        self._model = ""
+        self._head = b""
+        self._name_model(model)
         self._events = events
         self._include_usage = include_usage
         self._numbers = numbers
         self._begun = False
         self._ended = False
 
-    def encode_event(self, event: TurnEvent) -> bytes:
-        """Return the chunks of a message; empty if it has none."""
+    def encode_part(self, event: TurnEvent) -> bytes:
+        """Return the chunks of a message; empty if it has none. They name the model that answers, once it is known."""
+        self._name_model(event.model if event.ended is None else event.ended.model)
         chunks = b"".join(self._make_chunks(event))
         if not chunks or not self._numbers:
             return chunks
@@ -181,6 +182,11 @@ class ChunkWriter:
     def encode_error(self, error: RequestError) -> bytes:
         """Return the end of a stream that fails."""
         return b"data: %b\n\n" % convert_problem(make_problem(error, _PATH)).model_dump_json().encode() + DONE
+
+    def _name_model(self, model: str) -> None:
+        if model and model != self._model:
+            self._model = model
+            self._head = to_json({**self._fields, "model": model})[:-1]
 
     def _make_chunks(self, event: TurnEvent) -> list[bytes]:
         chunks = list[bytes]()

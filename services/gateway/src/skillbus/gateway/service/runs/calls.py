@@ -14,8 +14,9 @@ from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.sandbox.skill_runs import RunId
 from skillbus.gateway.domain.runs.tool_calls import CallBody, RemoteToolCaller, link_files
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
+from skillbus.gateway.service.event_stream import EVENT_STREAM
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, RunParts, RunStream, get_next_part
+from skillbus.gateway.service.runs.run_stream import RunParts, open_run_stream
 from skillbus.gateway.service.runs.skill_runs import FileResponse, make_file_response
 from skillbus.gateway.service.tools import TOOL_PATH, ToolInPath
 
@@ -47,9 +48,7 @@ class CallRoutes:
         """
         try:
             if stream or EVENT_STREAM in request.headers.get("accept", ""):
-                parts = self._follow_tool(tool_id, project, body)
-                first = await await_while_connected(request, get_next_part(parts))
-                return RunStream(first, parts, request.url.path)
+                return await open_run_stream(request, self._follow_tool(tool_id, project, body))
             called = await await_while_connected(request, self.calls.call_tool(tool_id, project, body))
         except CallerLeftError:
             return Response(status_code=CLIENT_CLOSED_REQUEST)

@@ -27,8 +27,9 @@ from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.ports import BusCaller, OpenedObject
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery, SkillInPath
+from skillbus.gateway.service.event_stream import EVENT_STREAM
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.runs.run_stream import EVENT_STREAM, RunStream, get_next_part
+from skillbus.gateway.service.runs.run_stream import open_run_stream
 
 _RUNS: Final = "/api/runs"
 _RUN: Final = f"{_RUNS}/{{run_id}}"
@@ -66,9 +67,7 @@ class RunRoutes:
         """
         try:
             if stream or EVENT_STREAM in request.headers.get("accept", ""):
-                parts = self.runner.follow_skill(name, project, body)
-                first = await await_while_connected(request, get_next_part(parts))
-                return RunStream(first, parts, request.url.path)
+                return await open_run_stream(request, self.runner.follow_skill(name, project, body))
             reply = await await_while_connected(request, self.runner.run_skill(name, project, body))
         except CallerLeftError:
             return Response(status_code=CLIENT_CLOSED_REQUEST)

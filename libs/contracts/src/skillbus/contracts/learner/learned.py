@@ -111,6 +111,8 @@ class LearnedItem(Message):
     """Occurrences in the source: log records, calls or runs."""
     addresses_assistant: bool = False
     """True if its text or evidence seems to give instructions to a model."""
+    extractor: _ShortText = "rules"
+    """`rules`, or the chat model that wrote or proposed it, as `provider/name (mode)`."""
 
 
 class LearnedFileStatus(StrEnum):
@@ -133,3 +135,24 @@ class LearnedFile(Message):
     records: int = Field(default=0, ge=0)
     """Log records, calls or test cases in it."""
     error: str | None = None
+
+
+class ModelUse(Message):
+    """Part that a chat model had in a job."""
+
+    model: str
+    """`provider/name` of the model that answered, or the one that was asked."""
+    mode: str | None = None
+    """Way in which it gave a structured answer: `native`, `tool` or `prompted`. Absent if no answer could be used; the
+    items are those of the rules then."""
+    tokens: int = Field(default=0, ge=0)
+    """Tokens of all requests, the failed ones included."""
+    cached: bool = False
+    """True if the same digest had been answered before. Nothing was sent then."""
+    kept: int = Field(default=0, ge=0)
+    """Items of the answer that were kept."""
+    dropped: int = Field(default=0, ge=0)
+    """Items of the answer that were not valid, or quoted what does not stand in the digest."""
+    error: str | None = None
+    """Reasons why ways to answer failed."""
+    nothing_found_reason: str | None = None

@@ -1,0 +1,119 @@
+"""Proposals of learning: what a learned item would change in the knowledge base, and the queue of those that wait."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import EXAMPLE_ID, Instant, KnowledgeId, KnowledgeItem
+from skillbus.contracts.learner.learned import LearnedItem, LearnedKind
+from skillbus.contracts.message import QUERY, Message, ProjectMessage
+
+
+class ProposalKind(StrEnum):
+    """Relation of a learned item to what is known."""
+
+    ADD = "add"
+    """Nothing is known about it."""
+    REINFORCE = "reinforce"
+    """It is known. Its evidence is added to the known item, and nothing waits for review."""
+    UPDATE = "update"
+    """A pending item that learning made says something else about the same thing. It has the new statement now."""
+    SUPERSEDE = "supersede"
+    """An active item that learning made says something else about the same thing."""
+    CONFLICT = "conflict"
+    """An item of a person, or of a better source, says something else about the same thing."""
+    SUPPRESS = "suppress"
+    """A person rejected or archived it. It is not proposed again."""
+
+
+class ProposalDecision(StrEnum):
+    """Decision of a person about a proposal."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    MERGED = "merged"
+    """Its evidence belongs to another item now."""
+    SUPERSEDED = "superseded"
+    """It was approved in place of another item, which is archived."""
+
+
+class Proposal(Message):
+    """Learned item that became a knowledge item, with its evidence."""
+
+    id: KnowledgeId
+    """Id of the knowledge item."""
+    job: KnowledgeId
+    """Job that proposed it first."""
+    kind: ProposalKind
+    reason: str
+    """Reason for this relation, with the differences."""
+    other: KnowledgeId | None = None
+    """Known item that it would change."""
+    learned: LearnedItem
+    """The item as it was learned, with the evidence of all jobs."""
+    first_seen: Instant
+    last_seen: Instant
+    decision: ProposalDecision | None = None
+    """Absent while it waits for review."""
+    snoozed_until: Instant | None = None
+
+
+class WaitingProposal(Message):
+    """Pending item, its proposal, and the item that it would change."""
+
+    item: KnowledgeItem
+    proposal: Proposal
+    other: KnowledgeItem | None = None
+
+
+class ListProposals(ProjectMessage):
+    """Query for one page of the proposals that wait for review, newest first."""
+
+    model_config = QUERY
+
+    job: KnowledgeId | None = None
+    kind: ProposalKind | None = None
+    learned: LearnedKind | None = None
+    snoozed: bool = False
+    """True lists the snoozed ones instead."""
+    limit: int = Field(default=20, ge=1, le=100)
+    after: KnowledgeId | None = None
+    """`next` of the previous page."""
+
+
+class ProposalsListed(Message):
+    """One page of proposals."""
+
+    proposals: tuple[WaitingProposal, ...]
+    total: int
+    next: KnowledgeId | None = None
+    """Value of `after` for the next page. Absent on the last page."""
+
+
+class GetProposal(ProjectMessage):
+    """Knowledge item whose proposal is wanted."""
+
+    id: Annotated[KnowledgeId, Field(description="Id of the knowledge item.")]
+
+
+LIST_PROPOSALS: Final = Endpoint(
+    service=SERVICE,
+    name="list_proposals",
+    request=ListProposals,
+    reply=ProposalsListed,
+    summary="List the learned items that wait for review, each with its evidence and the item that it would change.",
+    example={"limit": 20},
+)
+GET_PROPOSAL: Final = Endpoint(
+    service=SERVICE,
+    name="get_proposal",
+    request=GetProposal,
+    reply=WaitingProposal,
+    summary="Return the evidence and the proposal of a learned item, also after its review.",
+    raises=(ErrorCode.NOT_FOUND,),
+    example={"id": EXAMPLE_ID},
+)

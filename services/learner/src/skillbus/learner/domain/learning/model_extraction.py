@@ -1,0 +1,255 @@
+"""Learning with a chat model: it reads the digest, and every item of its answer must quote it.
+
+Three ways to get a structured answer are tried in turn: the provider's own JSON Schema mode, a tool call, and JSON in
+plain text. What cannot be read or proved is dropped; without any usable answer the items of the rules stand alone, and
+the job says so.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final, Protocol
+
+from pydantic import JsonValue, ValidationError
+
+from skillbus.common.prompt_injection import scan_text
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.learned import (
+    ConfidenceInterval,
+    EvidenceQuote,
+    LearnedItem,
+    LearnedKind,
+    LearnedStatement,
+    ModelUse,
+)
+from skillbus.contracts.scope import normalize_scope
+from skillbus.learner.domain.learning.model_prompt import (
+    MAX_ANSWERED_ITEMS,
+    AnsweredItem,
+    DigestSection,
+    ModelAnswer,
+    make_answer_schema,
+    write_digest,
+)
+from skillbus.learner.domain.learning.text_relation import TextRelation, compare_texts
+from skillbus.learning.redaction import redact_text
+
+_KINDS: Final = {
+    "project_config": LearnedKind.CONFIG,
+    "business_rule": LearnedKind.RULE,
+    "module_context": LearnedKind.INCIDENT,
+    "test_experience": LearnedKind.REGRESSION,
+}
+_FENCED: Final = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
+_UNPROVED: Final = ConfidenceInterval(low=0.0, high=0.5)
+"""Confidence of an item that only a model proposed: one quote is one observation."""
+
+
+class AnswerMode(StrEnum):
+    """Way to ask for a structured answer."""
+
+    NATIVE = "native"
+    """`response_format` with a JSON Schema."""
+    TOOL = "tool"
+    """Arguments of a function that the model must call."""
+    PROMPTED = "prompted"
+    """JSON in the text, with the schema in the prompt."""
+
+
+class ModelFailedError(Exception):
+    """The model did not answer. The text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """Answer of a model, before it is read."""
+
+    text: str
+    model: str
+    """`provider/name` of the model that answered."""
+    tokens: int
+
+
+class StructuredChat(Protocol):
+    """Asks a chat model for one answer."""
+
+    async def ask_model(self, model: str, digest: str, mode: AnswerMode, schema: dict[str, JsonValue]) -> RawAnswer:
+        """Return the text of the answer, or the arguments of the call. Raises ModelFailedError."""
+
+
+class AnswerCache(Protocol):
+    """Answers by the digest of their input."""
+
+    async def get_answer(self, key: str) -> tuple[AnswerMode, RawAnswer] | None: ...
+
+    async def put_answer(self, key: str, mode: AnswerMode, answer: RawAnswer) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelExtraction:
+    """Items after a model has read the digest, and what it did."""
+
+    items: tuple[LearnedItem, ...]
+    use: ModelUse
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLearning:
+    """Lets a model read digests."""
+
+    chat: StructuredChat
+    cache: AnswerCache
+    model: str
+    """`auto`, or `provider/name`."""
+    digest_tokens: int
+    budget_tokens: int
+    """Most tokens of one job, over all modes."""
+
+    async def refine_items(
+        self, sections: Sequence[DigestSection], candidates: Sequence[LearnedItem], known: Sequence[KnowledgeItem]
+    ) -> ModelExtraction:
+        """Return the candidates, some rewritten by the model, and the further items that it proved."""
+        digest = write_digest(sections, candidates, known, self.digest_tokens)
+        schema = make_answer_schema()
+        key = sha256(json.dumps([self.model, digest, schema]).encode()).hexdigest()
+        cached = await self.cache.get_answer(key)
+        if cached is not None and (answer := _parse_answer(cached[1].text)) is not None:
+            return _apply_answer(answer, cached[0], cached[1], sections, candidates, cached=True)
+        failures, spent = list[str](), 0
+        for mode in AnswerMode:
+            if spent >= self.budget_tokens:
+                failures.append("the budget of tokens is spent")
+                break
+            try:
+                raw = await self.chat.ask_model(self.model, digest, mode, schema)
+            except ModelFailedError as error:
+                failures.append(f"{mode}: {error}")
+                continue
+            spent += raw.tokens
+            answer = _parse_answer(raw.text)
+            if answer is None:
+                failures.append(f"{mode}: the answer is no JSON object with `items`")
+                continue
+            await self.cache.put_answer(key, mode, raw)
+            return _apply_answer(answer, mode, raw, sections, candidates, cached=False)
+        use = ModelUse(model=self.model, tokens=spent, error="; ".join(failures)[:1_000])
+        return ModelExtraction(tuple(candidates), use)
+
+
+def _parse_answer(text: str) -> ModelAnswer | None:
+    """Return the answer in a text: the whole text, a fenced block, or what stands between the outer braces."""
+    fenced = _FENCED.search(text)
+    outer = text[text.find("{") : text.rfind("}") + 1]
+    for content in (text, fenced[1] if fenced else "", outer):
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get("items"), list):
+            try:
+                return ModelAnswer.model_validate(value)
+            except (ValidationError, RecursionError):
+                continue
+    return None
+
+
+@dataclass(slots=True)
+class _Refinement:
+    """Items of the rules, which an answer rewrites and extends."""
+
+    sections: Sequence[DigestSection]
+    extractor: str
+    items: list[LearnedItem]
+    kept: int = 0
+    dropped: int = 0
+
+    def apply_item(self, value: JsonValue) -> None:
+        """Use one item of an answer, or count it as dropped."""
+        try:
+            answered = AnsweredItem.model_validate(value)
+            evidence = tuple(self._locate_quote(quote) for quote in dict.fromkeys(answered.evidence))
+            self._use_item(answered, evidence)
+        except (ValidationError, LookupError):
+            self.dropped += 1
+        else:
+            self.kept += 1
+
+    def _locate_quote(self, quote: str) -> EvidenceQuote:
+        """Return where the digest has a quote, letter by letter. Raises LookupError."""
+        for section in self.sections:
+            at = section.text.find(quote)
+            if at >= 0:
+                line = section.line + section.text.count("\n", 0, at) if section.line else 0
+                return EvidenceQuote(file=section.file, line=line, quote=quote)
+        raise LookupError(quote)
+
+    def _use_item(self, answered: AnsweredItem, evidence: tuple[EvidenceQuote, ...]) -> None:
+        title, content = redact_text(answered.title), redact_text(answered.content)
+        is_suspicious = bool(scan_text("\n".join((title, content, *(quote.quote for quote in evidence)))))
+        known = self._find_candidate(answered, content)
+        if known is not None:
+            before = self.items[known]
+            marked = before.addresses_assistant or is_suspicious
+            rewritten = {"title": title, "content": content, "extractor": self.extractor, "addresses_assistant": marked}
+            self.items[known] = before.model_copy(update=rewritten)
+            return
+        statement = answered.model_dump(include={"subject", "predicate", "value", "polarity"})
+        self.items.append(
+            LearnedItem(
+                kind=_KINDS[answered.type],
+                type=answered.type,
+                title=title,
+                content=content,
+                scope=_read_scope(answered.scope),
+                tags=answered.tags[:8],
+                statement=LearnedStatement.model_validate(statement),
+                evidence=evidence,
+                confidence=_UNPROVED,
+                seen=len(evidence),
+                addresses_assistant=is_suspicious,
+                extractor=self.extractor,
+            )
+        )
+
+    def _find_candidate(self, answered: AnsweredItem, content: str) -> int | None:
+        """Return the index of the item that an answer is about: by its number, or by its text."""
+        if answered.candidate is not None and 0 < answered.candidate <= len(self.items):
+            return answered.candidate - 1
+        for index, item in enumerate(self.items):
+            if compare_texts(item.content, content).relation is not TextRelation.DIFFERENT:
+                return index
+        return None
+
+
+def _apply_answer(
+    answer: ModelAnswer,
+    mode: AnswerMode,
+    raw: RawAnswer,
+    sections: Sequence[DigestSection],
+    candidates: Sequence[LearnedItem],
+    *,
+    cached: bool,
+) -> ModelExtraction:
+    refinement = _Refinement(sections, f"{raw.model} ({mode})"[:300], list(candidates))
+    for value in answer.items[:MAX_ANSWERED_ITEMS]:
+        refinement.apply_item(value)
+    use = ModelUse(
+        model=raw.model,
+        mode=mode,
+        tokens=0 if cached else raw.tokens,
+        cached=cached,
+        kept=refinement.kept,
+        dropped=refinement.dropped + max(len(answer.items) - MAX_ANSWERED_ITEMS, 0),
+        nothing_found_reason=answer.nothing_found_reason,
+    )
+    return ModelExtraction(tuple(refinement.items), use)
+
+
+def _read_scope(text: str) -> str:
+    try:
+        return normalize_scope(text)
+    except ValueError:
+        return ""

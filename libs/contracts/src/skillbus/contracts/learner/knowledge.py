@@ -50,6 +50,10 @@ class KnowledgeChangeKind(StrEnum):
     """Set to an earlier version."""
     APPROVED = "approved"
     REJECTED = "rejected"
+    MERGED = "merged"
+    """Archived in favour of an item that it was merged into."""
+    SUPERSEDED = "superseded"
+    """Archived because a newer item replaces it."""
 
 
 def _not_blank(value: str) -> str:

@@ -9,6 +9,7 @@ from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.items import KnowledgeChanges
 from skillbus.contracts.learner.knowledge import (
     ANYBODY,
     EXAMPLE_ID,
@@ -94,13 +95,27 @@ class ReviewAction(StrEnum):
 
     APPROVE = "approve"
     REJECT = "reject"
+    """Archive it. What was learned and rejected is not proposed again."""
+    MERGE = "merge"
+    """Archive it, and let its evidence support the item `other`."""
+    SUPERSEDE = "supersede"
+    """Approve it, and archive the item `other` that it replaces."""
+    SNOOZE = "snooze"
+    """Leave it pending, and list it among proposals again at `until`. Only for learned items."""
 
 
 class ReviewKnowledge(ProjectMessage):
-    """Pending items to approve or reject."""
+    """Pending items, and one decision about all of them."""
 
     ids: Annotated[tuple[KnowledgeId, ...], Field(min_length=1, max_length=MAX_IDS)]
     action: ReviewAction
+    changes: KnowledgeChanges | None = None
+    """Changes that an editor makes with the decision: of the item with `approve` and `supersede`, of the item `other`
+    with `merge`. Only for a single item."""
+    other: KnowledgeId | None = None
+    """Known item of `merge` and `supersede`. Absent means the one that the proposal names."""
+    until: Instant | None = None
+    """End of `snooze`."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""
 
@@ -152,7 +167,7 @@ REVIEW_KNOWLEDGE: Final = Endpoint(
     name="review_knowledge",
     request=ReviewKnowledge,
     reply=KnowledgeReviewed,
-    summary="Approve or reject pending items. Each has its own result.",
+    summary="Approve, reject, merge, supersede or snooze pending items. Each has its own result.",
     timeout_s=60.0,
     idempotent=False,
     stores_data=True,

@@ -1,7 +1,7 @@
 """Rules of an item's life: the changes that its status allows, and the version that each makes.
 
-    pending  → active (approved) | archived (rejected, archived)
-    active   → archived
+    pending  → active (approved) | archived (rejected, merged, archived)
+    active   → archived (archived, superseded)
     archived → active (restored)
 
 An update keeps the status. An archived item must be restored before it is updated. An earlier version comes back as a
@@ -13,17 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from skillbus.contracts.learner.items import UpdateKnowledge
+from skillbus.contracts.learner.items import KnowledgeChanges, UpdateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item.values import build_item, change_fields
 
 _CLEARABLE: Final = ("valid_from", "valid_to", "external_id")
-_REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, KnowledgeChangeKind]]] = {
-    ReviewAction.APPROVE: (KnowledgeStatus.ACTIVE, KnowledgeChangeKind.APPROVED),
-    ReviewAction.REJECT: (KnowledgeStatus.ARCHIVED, KnowledgeChangeKind.REJECTED),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,15 @@ def update_item(item: KnowledgeItem, changes: Mapping[str, object], by: Attribut
     return _change(item, changes, KnowledgeChangeKind.UPDATED, by)
 
 
+def collect_edits(changes: KnowledgeChanges) -> dict[str, object]:
+    """Return the fields that are given, with their new values."""
+    given = {field: getattr(changes, field) for field in KnowledgeDraft.model_fields}
+    return {field: value for field, value in given.items() if value is not None}
+
+
 def collect_changes(request: UpdateKnowledge) -> dict[str, object]:
     """Return the new values of the fields that a request names. Raises UnfitError."""
-    given = {field: getattr(request, field) for field in KnowledgeDraft.model_fields}
-    changes: dict[str, object] = {field: value for field, value in given.items() if value is not None}
+    changes = collect_edits(request)
     for field in request.clear:
         if field not in _CLEARABLE:
             raise UnfitError(f"`clear` names {field!r}: it can empty {', '.join(_CLEARABLE)} only")
@@ -101,10 +101,37 @@ def revert_item(item: KnowledgeItem, then: KnowledgeItem, by: Attribution) -> It
     return _change(item, changes, KnowledgeChangeKind.REVERTED, by)
 
 
-def review_item(item: KnowledgeItem, action: ReviewAction, by: Attribution) -> ItemChange:
-    """Approve or reject a pending item. Raises WrongStatusError."""
-    status, kind = _REVIEWED[action]
-    change = _change(item, {"status": status}, kind, by) if item.status is KnowledgeStatus.PENDING else None
+def approve_item(item: KnowledgeItem, edits: Mapping[str, object], by: Attribution) -> ItemChange:
+    """Activate a pending item, with an editor's changes. Raises UnfitError, WrongStatusError."""
+    return _close(item, {**edits, "status": KnowledgeStatus.ACTIVE}, KnowledgeChangeKind.APPROVED, by)
+
+
+def reject_item(item: KnowledgeItem, by: Attribution) -> ItemChange:
+    """Archive a pending item. Raises WrongStatusError."""
+    return _close(item, {"status": KnowledgeStatus.ARCHIVED}, KnowledgeChangeKind.REJECTED, by)
+
+
+def merge_item(item: KnowledgeItem, by: Attribution) -> ItemChange:
+    """Archive a pending item in favour of another one. Raises WrongStatusError."""
+    return _close(item, {"status": KnowledgeStatus.ARCHIVED}, KnowledgeChangeKind.MERGED, by)
+
+
+def supersede_item(item: KnowledgeItem, by: Attribution) -> ItemChange | None:
+    """Archive an item that a newer one replaces; return None if it is archived."""
+    return _change(item, {"status": KnowledgeStatus.ARCHIVED}, KnowledgeChangeKind.SUPERSEDED, by)
+
+
+def require_pending(item: KnowledgeItem) -> None:
+    """Raise WrongStatusError unless the item waits for review."""
+    if item.status is not KnowledgeStatus.PENDING:
+        raise WrongStatusError(item.id, item.status, "only pending items are reviewed")
+
+
+def _close(
+    item: KnowledgeItem, changes: Mapping[str, object], kind: KnowledgeChangeKind, by: Attribution
+) -> ItemChange:
+    require_pending(item)
+    change = _change(item, changes, kind, by)
     if change is None:
         raise WrongStatusError(item.id, item.status, "only pending items are reviewed")
     return change

@@ -16,7 +16,7 @@ from skillbus.contracts.indexer import (
     tool_functions,
     tools,
 )
-from skillbus.contracts.learner import bulk, index, items, learning_jobs, projects, usage, versions
+from skillbus.contracts.learner import bulk, index, items, learning_jobs, projects, proposals, usage, versions
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever import knowledge_search, nearest_knowledge, tool_search
 from skillbus.contracts.sandbox import program_runs, run_history, skill_runs
@@ -29,7 +29,7 @@ _MODULES: Final = (
     *(tool_search, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, tool_calls, turns, agent),
-    *(items, versions, bulk, projects, usage, index, learning_jobs, learner),
+    *(items, versions, proposals, bulk, projects, usage, index, learning_jobs, learner),
 )
 
 

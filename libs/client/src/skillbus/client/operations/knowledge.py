@@ -50,6 +50,7 @@ from skillbus.contracts.learner.usage import (
     ItemUsage,
     KnowledgeStats,
 )
+from skillbus.contracts.learner.proposals import GetProposal, ListProposals, ProposalsListed, WaitingProposal
 from skillbus.contracts.learner.versions import (
     DiffKnowledge,
     KnowledgeDiffed,
@@ -185,7 +186,11 @@ class KnowledgeOperations:
     get_knowledge_usage = json_operation("GET", f"{_ITEM}/usage", GetKnowledgeUsage, ItemUsage)
     """Return how often an item was used, and its feedback."""
     review_knowledge = json_operation("POST", f"{_KNOWLEDGE}/review", ReviewKnowledge, KnowledgeReviewed)
-    """Approve or reject up to 256 pending items. Each has its own result in `results`."""
+    """Approve, reject, merge, supersede or snooze up to 256 pending items. Each has its own result in `results`."""
+    list_proposals = json_operation("GET", f"{_KNOWLEDGE}/proposals", ListProposals, ProposalsListed)
+    """List the learned items that wait for review, with their evidence and the items that they would change."""
+    get_proposal = json_operation("GET", f"{_ITEM}/proposal", GetProposal, WaitingProposal)
+    """Return the evidence and the proposal of a learned item, also after its review."""
     import_knowledge = custom_operation(
         HttpRoute(
             "POST",

@@ -33,6 +33,7 @@ from skillbus.contracts.learner.usage import (
     GiveFeedback,
     ItemUsage,
 )
+from skillbus.contracts.learner.proposals import GET_PROPOSAL, GetProposal, WaitingProposal
 from skillbus.contracts.learner.versions import (
     DIFF_KNOWLEDGE,
     GET_KNOWLEDGE_HISTORY,
@@ -203,6 +204,10 @@ class KnowledgeRoutes:
         )
         return _tagged(await self.caller.call(RESTORE_KNOWLEDGE, asked), response)
 
+    async def get_proposal(self, item_id: ItemInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> WaitingProposal:
+        """Return the evidence and the proposal of a learned item, also after its review."""
+        return await self.caller.call(GET_PROPOSAL, GetProposal(id=item_id, project=project))
+
     async def get_knowledge_history(
         self,
         item_id: ItemInPath,
@@ -309,6 +314,7 @@ def add_knowledge_routes(router: DocumentedRouter, routes: KnowledgeRoutes) -> N
     read.add("GET", _ITEM, Role.READER, routes.get_knowledge, GET_KNOWLEDGE.errors)
     written.add("PUT", _ITEM, Role.EDITOR, routes.update_knowledge, UPDATE_KNOWLEDGE.errors, example=_CHANGES)
     router.add("DELETE", _ITEM, Role.EDITOR, routes.archive_knowledge, ARCHIVE_KNOWLEDGE.errors, status=204)
+    router.add("GET", f"{_ITEM}/proposal", Role.READER, routes.get_proposal, GET_PROPOSAL.errors)
     router.add("GET", f"{_ITEM}/history", Role.READER, routes.get_knowledge_history, GET_KNOWLEDGE_HISTORY.errors)
     router.add("GET", f"{_ITEM}/diff", Role.READER, routes.diff_knowledge, DIFF_KNOWLEDGE.errors)
     restore: dict[str, object] = {"version": 1}

@@ -25,6 +25,7 @@ from skillbus.contracts.learner.projects import (
     SetKnowledgeParent,
 )
 from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats, KnowledgeStats
+from skillbus.contracts.learner.proposals import LIST_PROPOSALS, ListProposals, ProposalsListed
 from skillbus.contracts.learner.versions import REVIEW_KNOWLEDGE, KnowledgeReviewed, ReviewKnowledge
 from skillbus.contracts.message import Project
 from skillbus.contracts.retriever.knowledge_search import (
@@ -79,8 +80,15 @@ class KnowledgeBaseRoutes:
         """Write the knowledge that fits a query as a context for a model, within a token budget."""
         return await self.caller.call(BUILD_CONTEXT, body)
 
+    async def list_proposals(self, page: Annotated[ListProposals, Query()]) -> ProposalsListed:
+        """List the learned items that wait for review, with their evidence and the items that they would change.
+
+        `next` is the `after` of the next page.
+        """
+        return await self.caller.call(LIST_PROPOSALS, page)
+
     async def review_knowledge(self, body: ReviewKnowledge, actor: ActorInHeader = None) -> KnowledgeReviewed:
-        """Approve or reject up to 256 pending items. Each has its own result in `results`."""
+        """Approve, reject, merge, supersede or snooze up to 256 pending items. Each has its own result in `results`."""
         asked = body.model_copy(update={"actor": choose_actor(actor, body)})
         return await self.caller.call(REVIEW_KNOWLEDGE, asked)
 
@@ -186,6 +194,7 @@ def add_knowledge_base_routes(router: DocumentedRouter, routes: KnowledgeBaseRou
         EXPORT_KNOWLEDGE.errors,
         response=KnowledgeLines,
     )
+    router.add("GET", f"{KNOWLEDGE}/proposals", Role.READER, routes.list_proposals, LIST_PROPOSALS.errors)
     router.add("GET", f"{KNOWLEDGE}/stats", Role.READER, routes.get_knowledge_stats, GET_KNOWLEDGE_STATS.errors)
     router.add("GET", f"{KNOWLEDGE}/audit", Role.READER, routes.list_knowledge_audit, LIST_KNOWLEDGE_AUDIT.errors)
     router.add("GET", project, Role.READER, routes.get_knowledge_project, GET_KNOWLEDGE_PROJECT.errors)

@@ -92,7 +92,7 @@ def _learning(*script: str | None, budget: int = 10_000) -> ModelLearning:
 
 
 async def _refine(learning: ModelLearning) -> ModelExtraction:
-    return await learning.refine_items([_SECTION], [_CANDIDATE], [])
+    return await learning.refine_items([_SECTION], [_CANDIDATE])
 
 
 async def test_an_item_that_quotes_the_digest_is_added_with_the_place_of_its_quote() -> None:
@@ -198,7 +198,7 @@ async def test_an_item_that_addresses_the_assistant_is_marked() -> None:
 
 def test_a_digest_is_fenced_by_a_word_that_it_cannot_hold_and_keeps_its_budget() -> None:
     sections = [_SECTION.model_copy(update={"text": f"</digest> {'x' * 300} {number}"}) for number in range(100)]
-    digest = write_digest(sections, [_CANDIDATE], [], tokens=1_000)
+    digest = write_digest(sections, [_CANDIDATE], tokens=1_000)
     opening = digest.partition("\n")[0]
     assert digest.endswith(opening.replace("<", "</"))
     assert len(digest.encode()) < 3 * 1_000 + 100

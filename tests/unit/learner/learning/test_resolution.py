@@ -80,7 +80,7 @@ def test_what_was_rejected_or_archived_is_not_proposed_again(decision: ProposalD
 
 def test_what_was_merged_reinforces_the_item_that_it_was_merged_into() -> None:
     known = KnownStatement(
-        _item(_learned(), KnowledgeStatus.ARCHIVED), _learned(), ProposalDecision.MERGED, merged_into="other"
+        _item(_learned(), KnowledgeStatus.ARCHIVED), _learned(), ProposalDecision.MERGED, other="other"
     )
     assert _resolve(known) == Resolution(ProposalKind.REINFORCE, "it was merged into a known item", "other")
 

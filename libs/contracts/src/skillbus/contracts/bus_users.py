@@ -11,7 +11,7 @@ from typing import Final
 
 from skillbus.contracts.agent.mcp_servers import REFRESH_MCP_SERVER, REGISTER_MCP_SERVER, REMOVE_MCP_SERVER
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CANCEL_CALL_SIGNALS, LIST_BUILTINS
-from skillbus.contracts.agent.turns import CANCEL_TURN_SIGNALS, FOLLOW_TURN_SIGNALS, TURN_ADVANCED
+from skillbus.contracts.agent.turns import CANCEL_TURN_SIGNALS, CHAT, FOLLOW_TURN_SIGNALS, TURN_ADVANCED
 from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
@@ -173,6 +173,7 @@ BUS_USERS: Final = (
         "learner",
         Zone.CORE,
         hears=(KNOWLEDGE_INDEXED,),
+        calls=(FIND_NEAREST_KNOWLEDGE, CHAT),
         consumes=(LEARNER_INDEXED, LEARNER_USES, LEARNER_TRIGGERS),
         reads_objects=(LEARNING_FILES,),
         writes_objects=(LEARNING_FILES,),

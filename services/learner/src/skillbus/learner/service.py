@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from skillbus.common.bus.events import Delivery, PermanentError, Subscription
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.endpoint import HealthCheck
-from skillbus.contracts.learner import bulk, index, items, learning_jobs, projects, usage, versions
+from skillbus.contracts.learner import bulk, index, items, learning_jobs, projects, proposals, usage, versions
 from skillbus.contracts.resources import LEARNER_INDEXED, LEARNER_TRIGGERS, LEARNER_USES
 from skillbus.learner.domain.bulk import Importer, ItemExporter
 from skillbus.learner.domain.errors import KnowledgeUnavailableError, UnfitError
@@ -14,6 +14,7 @@ from skillbus.learner.domain.index.index_feed import IndexFeed
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
 from skillbus.learner.domain.item.ports import RecordHealth
+from skillbus.learner.domain.item.review_queue import ReviewQueue
 from skillbus.learner.domain.learning.jobs import LearningJobs
 from skillbus.learner.domain.learning.triggers import LearningTriggers
 from skillbus.learner.domain.projects import Projects
@@ -26,6 +27,7 @@ class LearnerHandlers:
 
     base: KnowledgeBase
     browser: ItemBrowser
+    reviews: ReviewQueue
     projects: Projects
     importer: Importer
     exporter: ItemExporter
@@ -45,7 +47,9 @@ class LearnerHandlers:
             route(items.RESTORE_KNOWLEDGE, self.base.restore_item),
             route(versions.GET_KNOWLEDGE_HISTORY, self.browser.list_versions),
             route(versions.DIFF_KNOWLEDGE, self.browser.diff_versions, permits=8),
-            route(versions.REVIEW_KNOWLEDGE, self.base.review_items),
+            route(versions.REVIEW_KNOWLEDGE, self.reviews.review_items),
+            route(proposals.LIST_PROPOSALS, self.reviews.list_proposals),
+            route(proposals.GET_PROPOSAL, self.reviews.get_proposal),
             route(projects.LIST_KNOWLEDGE_AUDIT, self.projects.list_audit),
             route(projects.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
             route(projects.GET_KNOWLEDGE_PROJECT, self.projects.get_project),

@@ -30,6 +30,16 @@ class LearnerSettings(BaseSettings):
     learning_lease_s: float = Field(default=30.0, ge=1, le=600)
     """Time in seconds after which the job of a killed replica is begun again."""
 
+    learning_model: str = ""
+    """Chat model that reads the redacted digest of each job: `auto`, the default one of the registry, or
+    `provider/name`. Empty means none: only the rules learn, and nothing leaves the service."""
+    learning_model_timeout_s: float = Field(default=120.0, ge=1, le=600)
+    """Time in seconds that one request to the chat model may take."""
+    learning_digest_tokens: int = Field(default=6_000, ge=500, le=100_000)
+    """Most tokens of a digest, estimated as UTF-8 bytes / 3."""
+    learning_budget_tokens: int = Field(default=30_000, ge=1)
+    """Tokens of one job after which the chat model is not asked again."""
+
     def record_url(self) -> str:
         """Return the URL of the database, with its password."""
         if self.database_url is not None:

@@ -15,6 +15,8 @@ from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.resources import LEARNING_FILES
 from skillbus.learner.adapters.index_events import BusItemAnnouncer, listen_to_index
+from skillbus.learner.adapters.learning.agent_chat import AgentChat
+from skillbus.learner.adapters.learning.bus_neighbours import BusNeighbours
 from skillbus.learner.adapters.learning.child_extractor import EXTRACTION, ChildExtractor
 from skillbus.learner.adapters.learning.job_files import BucketJobFiles
 from skillbus.learner.adapters.learning.progress_feed import BusProgressFeed
@@ -24,8 +26,10 @@ from skillbus.learner.adapters.sql.index_record import SqlIndexRecord, SqlOutbox
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.learning.answer_cache import SqlAnswerCache
 from skillbus.learner.adapters.sql.learning.item_proposer import SqlItemProposer
 from skillbus.learner.adapters.sql.learning.job_record import SqlJobRecord
+from skillbus.learner.adapters.sql.learning.review_store import SqlReviewStore
 from skillbus.learner.adapters.sql.learning.source_switches import SqlSourceSwitches
 from skillbus.learner.adapters.sql.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
@@ -38,7 +42,9 @@ from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.index.outbox import OutboxRelay
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
+from skillbus.learner.domain.item.review_queue import ReviewQueue
 from skillbus.learner.domain.learning.jobs import LearningJobs
+from skillbus.learner.domain.learning.model_extraction import ModelLearning
 from skillbus.learner.domain.learning.runner import JobParts, JobRunner, remove_left_folders
 from skillbus.learner.domain.projects import Projects
 from skillbus.learner.domain.usage import UsageTracker
@@ -81,6 +87,7 @@ async def open_learner(
         handlers = LearnerHandlers(
             base=KnowledgeBase(SqlKnowledgeStore(database), reader, waiter, relaying.wake, _now),
             browser=ItemBrowser(reader),
+            reviews=ReviewQueue(SqlReviewStore(database), waiter, relaying.wake, _now),
             projects=Projects(SqlProjectStore(database), _now),
             importer=Importer(imports, waiter, _now, relaying.wake),
             exporter=ItemExporter(imports, _now),
@@ -109,7 +116,18 @@ async def _build_learning(
     files = BucketJobFiles(await open_object_store(bus, LEARNING_FILES))
     extractor = ChildExtractor(settings.learning_memory_mib * 2**20, settings.learning_cpu_s, extraction)
     lease = timedelta(seconds=settings.learning_lease_s)
-    parts = JobParts(record, files, extractor, SqlItemProposer(database, on_write), feed, _now, folder, lease)
+    parts = JobParts(
+        record=record,
+        files=files,
+        extractor=extractor,
+        proposer=SqlItemProposer(database, on_write),
+        neighbours=BusNeighbours(bus.caller),
+        model=_build_model(bus, settings, database),
+        feed=feed,
+        now=_now,
+        folder=folder,
+        lease=lease,
+    )
     runners = [JobRunner(parts) for _ in range(settings.learning_jobs_at_once)]
 
     def wake_runners() -> None:
@@ -117,6 +135,18 @@ async def _build_learning(
             runner.wake()
 
     return LearningJobs(record, SqlSourceSwitches(database), files, feed, _now, wake_runners), runners
+
+
+def _build_model(bus: Bus, settings: LearnerSettings, database: KnowledgeDatabase) -> ModelLearning | None:
+    if not settings.learning_model:
+        return None
+    return ModelLearning(
+        AgentChat(bus.caller, settings.learning_model_timeout_s),
+        SqlAnswerCache(database, _now),
+        settings.learning_model,
+        settings.learning_digest_tokens,
+        settings.learning_budget_tokens,
+    )
 
 
 def _build_job(name: str, step: Callable[[], Awaitable[object]], every_s: float) -> PeriodicJob:

@@ -43,6 +43,7 @@ from skillbus.contracts.learner.projects import (
     KnowledgeProject,
     ListKnowledgeAudit,
 )
+from skillbus.contracts.learner.proposals import GetProposal, ListProposals, ProposalsListed, WaitingProposal
 from skillbus.contracts.learner.usage import (
     GetKnowledgeStats,
     GetKnowledgeUsage,
@@ -50,7 +51,6 @@ from skillbus.contracts.learner.usage import (
     ItemUsage,
     KnowledgeStats,
 )
-from skillbus.contracts.learner.proposals import GetProposal, ListProposals, ProposalsListed, WaitingProposal
 from skillbus.contracts.learner.versions import (
     DiffKnowledge,
     KnowledgeDiffed,

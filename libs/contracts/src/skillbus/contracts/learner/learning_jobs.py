@@ -13,7 +13,8 @@ from skillbus.contracts.endpoint import CALLERS, Endpoint, Event, Feed
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import ANYBODY, EXAMPLE_ID, Actor, Instant, KnowledgeId
-from skillbus.contracts.learner.learned import LearnedFile, LearnedItem
+from skillbus.contracts.learner.learned import LearnedFile, ModelUse
+from skillbus.contracts.learner.proposals import ReportedItem
 from skillbus.contracts.message import DEFAULT_PROJECT, QUERY, WITHOUT_NUL, Content, Message, Project, ProjectMessage
 
 MAX_FILES: Final = 1_000
@@ -66,6 +67,8 @@ class LearningPhase(StrEnum):
     """Its files are fetched from the object store."""
     READING = "reading"
     """Its files are read."""
+    REFINING = "refining"
+    """A chat model reads what was found."""
     STORING = "storing"
     """Items are compared with what is known, and stored."""
     ENDED = "ended"
@@ -207,7 +210,9 @@ class LearningReport(Message):
 
     job: LearningJob
     files: tuple[LearnedFile, ...] = ()
-    items: tuple[LearnedItem, ...] = ()
+    items: tuple[ReportedItem, ...] = ()
+    model_use: ModelUse | None = None
+    """Part that a chat model had. Absent if none was asked."""
     next: int | None = None
     """Value of `after` for the next page. Absent on the last page."""
 

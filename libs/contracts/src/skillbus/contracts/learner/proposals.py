@@ -41,6 +41,17 @@ class ProposalDecision(StrEnum):
     """It was approved in place of another item, which is archived."""
 
 
+class ReportedItem(LearnedItem):
+    """Item in the report of a job, and what became of it."""
+
+    proposal: ProposalKind | None = None
+    proposal_reason: str = ""
+    item_id: KnowledgeId | None = None
+    """Knowledge item that waits for review, or that is reinforced. Absent if the item was suppressed."""
+    other: KnowledgeId | None = None
+    """Known item that it would change, or that suppresses it."""
+
+
 class Proposal(Message):
     """Learned item that became a knowledge item, with its evidence."""
 

@@ -26,6 +26,7 @@ from skillbus.contracts.learner.items import (
     UpdateKnowledge,
 )
 from skillbus.contracts.learner.knowledge import EXAMPLE_ID, SUGGESTED, KnowledgeItem, KnowledgeStatus, VersionNumber
+from skillbus.contracts.learner.proposals import GET_PROPOSAL, GetProposal, WaitingProposal
 from skillbus.contracts.learner.usage import (
     GET_KNOWLEDGE_USAGE,
     GIVE_FEEDBACK,
@@ -33,7 +34,6 @@ from skillbus.contracts.learner.usage import (
     GiveFeedback,
     ItemUsage,
 )
-from skillbus.contracts.learner.proposals import GET_PROPOSAL, GetProposal, WaitingProposal
 from skillbus.contracts.learner.versions import (
     DIFF_KNOWLEDGE,
     GET_KNOWLEDGE_HISTORY,

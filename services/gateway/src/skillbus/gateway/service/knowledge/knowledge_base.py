@@ -24,8 +24,8 @@ from skillbus.contracts.learner.projects import (
     ListKnowledgeAudit,
     SetKnowledgeParent,
 )
-from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats, KnowledgeStats
 from skillbus.contracts.learner.proposals import LIST_PROPOSALS, ListProposals, ProposalsListed
+from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats, KnowledgeStats
 from skillbus.contracts.learner.versions import REVIEW_KNOWLEDGE, KnowledgeReviewed, ReviewKnowledge
 from skillbus.contracts.message import Project
 from skillbus.contracts.retriever.knowledge_search import (

@@ -14,7 +14,6 @@ from skillbus.learner.domain.errors import (
     ConcurrentChangeError,
     ExternalIdTakenError,
     KeyReusedError,
-    LearnerError,
     UnknownItemError,
 )
 from skillbus.learner.domain.item.lifecycle import ItemChange
@@ -59,29 +58,6 @@ class SqlKnowledgeStore:
             _refuse_taken_external_id(connection, change)
             write_changes(connection, (change,))
             return WriteOutcome(change.item, indexed=False, repeated=False)
-
-        return await self._write(work)
-
-    async def change_items(
-        self, project: str, items: Sequence[str], decide: Decide
-    ) -> Sequence[WriteOutcome | LearnerError]:
-        def work(connection: Connection) -> Sequence[WriteOutcome | LearnerError]:
-            current = {item: found for item, (found, _) in lock_items(connection, project, items).items()}
-            outcomes, changes = list[WriteOutcome | LearnerError](), list[ItemChange]()
-            for item in items:  # one after the other: an item that is named twice is decided on twice
-                try:
-                    if item not in current:
-                        raise UnknownItemError(project, item)
-                    change = decide(current[item])
-                except LearnerError as refused:
-                    outcomes.append(refused)
-                    continue
-                if change is not None:
-                    current[item] = change.item
-                    changes.append(change)
-                outcomes.append(WriteOutcome(current[item], indexed=False, repeated=change is None))
-            write_changes(connection, changes)
-            return outcomes
 
         return await self._write(work)
 

@@ -240,11 +240,32 @@ LEARNED_ITEMS: Final = Table(
     METADATA,
     Column("id", String(64), ForeignKey("knowledge.id"), primary_key=True),
     Column("project", String(64), nullable=False),
-    Column("identity", String(64), nullable=False),  # SHA-256 of scope, subject, predicate, value and polarity
+    Column("topic", String(64), nullable=False),  # SHA-256 of scope, subject and predicate
+    Column("identity", String(64), nullable=False),  # SHA-256 of these, value and polarity
     Column("job", String(64), nullable=False),
-    Column("at", Instant, nullable=False),
+    Column("first_seen", Instant, nullable=False),
+    Column("last_seen", Instant, nullable=False),
     Column("learned", Text, nullable=False),  # LearnedItem as JSON
+    Column("kind", String(16), nullable=False),
+    Column("learned_kind", String(16), nullable=False),
+    Column("reason", String(2000), nullable=False),
+    Column("other", String(64)),
+    Column("decision", String(16)),
+    Column("snoozed_until", Instant),
     Index("learned_items_once", "project", "identity", unique=True),
+    Index("learned_items_topic", "project", "topic"),
+)
+
+LEARNING_ANSWERS: Final = Table(
+    "learning_answers",
+    METADATA,
+    Column("key", String(64), primary_key=True),  # SHA-256 of the request to a chat model
+    Column("mode", String(16), nullable=False),
+    Column("model", String(300), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
+    Index("learning_answers_at", "at"),
 )
 
 _AUDIT_ONLY_GROWS: Final = {

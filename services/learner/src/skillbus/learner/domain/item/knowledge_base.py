@@ -15,8 +15,7 @@ from skillbus.contracts.learner.items import (
     UpdateKnowledge,
 )
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
-from skillbus.contracts.learner.versions import ItemReviewed, KnowledgeReviewed, ReviewKnowledge
-from skillbus.learner.domain.errors import LearnerError, UnfitError
+from skillbus.learner.domain.errors import UnfitError
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item import lifecycle
 from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
@@ -69,28 +68,6 @@ class KnowledgeBase:
         # Versions never change: this one can be read before the transaction.
         then = await self.reader.get_version(request.project, request.id, request.version)
         return await self._change(request, lambda item: lifecycle.revert_item(item, then, by))
-
-    async def review_items(self, request: ReviewKnowledge) -> KnowledgeReviewed:
-        """Approve or reject pending items, each on its own."""
-        by = Attribution(request.actor, self.now(), request.reason)
-        outcomes = await self.store.change_items(
-            request.project, request.ids, lambda item: lifecycle.review_item(item, request.action, by)
-        )
-        results = tuple(
-            ItemReviewed(id=item, ok=False, code=outcome.code, error=str(outcome))
-            if isinstance(outcome, LearnerError)
-            else ItemReviewed(id=item, ok=True, status=outcome.item.status, version=outcome.item.version)
-            for item, outcome in zip(request.ids, outcomes, strict=True)
-        )
-        written = [_to_ref(outcome.item) for outcome in outcomes if isinstance(outcome, WriteOutcome)]
-        if written:
-            self.on_write()
-        return KnowledgeReviewed(
-            results=results,
-            succeeded=len(written),
-            failed=len(results) - len(written),
-            indexed=not await self.waiter.wait_until_indexed(written),
-        )
 
     async def get_item(self, request: GetKnowledge) -> KnowledgeItem:
         """Return the newest version, a given one, or the version at a time."""

@@ -7,9 +7,11 @@ from typing import Protocol, TypeAlias
 
 from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.proposals import ListProposals, WaitingProposal
 from skillbus.contracts.learner.versions import KnowledgeVersion
 from skillbus.learner.domain.errors import LearnerError
 from skillbus.learner.domain.item.lifecycle import ItemChange
+from skillbus.learner.domain.item.review import Review
 
 Decide: TypeAlias = Callable[[KnowledgeItem], ItemChange | None]
 """Decides how an item changes; returns None to leave it. Raises LearnerError to refuse."""
@@ -35,6 +37,16 @@ class IdempotencyKey:
     """Keys used before this moment have expired."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewedItem:
+    """Outcome of a decision about one item."""
+
+    item: KnowledgeItem
+    """The item after the decision."""
+    written: tuple[KnowledgeItem, ...]
+    """Items with a new version, the other one of a decision about two items included."""
+
+
 class RecordHealth(Protocol):
     """The database, for health checks."""
 
@@ -51,10 +63,20 @@ class KnowledgeStore(Protocol):
     async def change_item(self, project: str, item: str, decide: Decide) -> WriteOutcome:
         """Write what `decide` returns. Raises UnknownItemError, ExternalIdTakenError, ConcurrentChangeError."""
 
-    async def change_items(
-        self, project: str, items: Sequence[str], decide: Decide
-    ) -> Sequence[WriteOutcome | LearnerError]:
-        """Write what `decide` returns for each item, and return outcomes in order; a refusal affects its item only."""
+
+class ReviewStore(Protocol):
+    """Decisions about pending items, and the proposals that wait for one."""
+
+    async def review_items(
+        self, project: str, items: Sequence[str], review: Review
+    ) -> Sequence[ReviewedItem | LearnerError]:
+        """Decide on each item, and return outcomes in order; a refusal affects its item only."""
+
+    async def list_proposals(self, wanted: ListProposals, now: datetime) -> tuple[Sequence[WaitingProposal], int]:
+        """Return up to `wanted.limit` + 1 proposals that wait, newest first, and the number of all."""
+
+    async def get_proposal(self, project: str, item: str) -> WaitingProposal:
+        """Return the proposal of an item, also after its review. Raises UnknownItemError, UnfitError."""
 
 
 @dataclass(frozen=True, slots=True)

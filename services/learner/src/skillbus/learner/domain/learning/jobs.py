@@ -8,7 +8,7 @@ from hashlib import sha256
 from pydantic_core import to_json
 
 from skillbus.common.paging import cut_page, measure_json
-from skillbus.contracts.learner.learned import LearnedFile, LearnedItem
+from skillbus.contracts.learner.learned import LearnedFile
 from skillbus.contracts.learner.learning_jobs import (
     MAX_INLINE_BYTES,
     CancelLearning,
@@ -31,6 +31,7 @@ from skillbus.contracts.learner.learning_jobs import (
     SetLearningSource,
     StartLearning,
 )
+from skillbus.contracts.learner.proposals import ReportedItem
 from skillbus.learner.domain.errors import UnfitError
 from skillbus.learner.domain.item.values import generate_id
 from skillbus.learner.domain.learning.ports import JobFiles, JobRecord, ProgressFeed, SourceSwitches
@@ -104,14 +105,15 @@ class LearningJobs:
     async def get_report(self, request: GetLearningReport) -> LearningReport:
         """Return a page of files and items, as many as fit into a message."""
         job, report = await self.record.load_report(request.project, request.id)
-        entries: tuple[LearnedFile | LearnedItem, ...] = (*report.files, *report.items)
+        entries: tuple[LearnedFile | ReportedItem, ...] = (*report.files, *report.items)
         wanted = entries[request.after : request.after + request.limit]
         page = cut_page(wanted, measure_json)
         end = request.after + len(page)
         return LearningReport(
             job=job,
             files=tuple(entry for entry in page if isinstance(entry, LearnedFile)),
-            items=tuple(entry for entry in page if isinstance(entry, LearnedItem)),
+            items=tuple(entry for entry in page if isinstance(entry, ReportedItem)),
+            model_use=report.use,
             next=end if end < len(entries) else None,
         )
 

@@ -16,7 +16,6 @@ from typing import Final, Protocol
 from pydantic import JsonValue, ValidationError
 
 from skillbus.common.prompt_injection import scan_text
-from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.learned import (
     ConfidenceInterval,
     EvidenceQuote,
@@ -109,10 +108,10 @@ class ModelLearning:
     """Most tokens of one job, over all modes."""
 
     async def refine_items(
-        self, sections: Sequence[DigestSection], candidates: Sequence[LearnedItem], known: Sequence[KnowledgeItem]
+        self, sections: Sequence[DigestSection], candidates: Sequence[LearnedItem]
     ) -> ModelExtraction:
         """Return the candidates, some rewritten by the model, and the further items that it proved."""
-        digest = write_digest(sections, candidates, known, self.digest_tokens)
+        digest = write_digest(sections, candidates, self.digest_tokens)
         schema = make_answer_schema()
         key = sha256(json.dumps([self.model, digest, schema]).encode()).hexdigest()
         cached = await self.cache.get_answer(key)

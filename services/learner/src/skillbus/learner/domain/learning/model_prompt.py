@@ -10,7 +10,6 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.learned import LearnedItem, Polarity
 from skillbus.contracts.message import Message
 
@@ -18,7 +17,6 @@ MAX_ANSWERED_ITEMS: Final = 20
 _QUOTES: Final = 5
 _TEXT_BYTES_PER_TOKEN: Final = 3
 """UTF-8 bytes that stand for a token where a budget is kept, fewer than texts have on average."""
-_KNOWN_CHARACTERS: Final = 300
 
 SYSTEM: Final = """\
 You extract durable knowledge for a team from a digest of logs or test runs.
@@ -33,8 +31,8 @@ Types of knowledge:
 - test_experience: why tests failed and what repaired them. Not: that a test failed.
 
 For each item quote the lines that prove it, letter by letter. If an item says the same as a candidate, give the
-candidate's number and write a clearer title and content. Do not propose what is known already. Prefer no item to a
-doubtful one; if there is nothing to learn, return no items and say why in nothing_found_reason."""
+candidate's number and write a clearer title and content. Prefer no item to a doubtful one; if there is nothing to
+learn, return no items and say why in nothing_found_reason."""
 
 _Line = Annotated[str, StringConstraints(max_length=300)]
 
@@ -102,12 +100,9 @@ def make_answer_schema() -> dict[str, JsonValue]:
     }
 
 
-def write_digest(
-    sections: Sequence[DigestSection], candidates: Sequence[LearnedItem], known: Sequence[KnowledgeItem], tokens: int
-) -> str:
-    """Return the user's message: candidates, known items and sections, as many as fit into the budget of tokens."""
+def write_digest(sections: Sequence[DigestSection], candidates: Sequence[LearnedItem], tokens: int) -> str:
+    """Return the user's message: candidates and sections, as many as fit into the budget of tokens."""
     parts = [f"Candidate {number}: {item.title}\n{item.content}" for number, item in enumerate(candidates, 1)]
-    parts += [f"Known: {item.title}\n{item.content[:_KNOWN_CHARACTERS]}" for item in known]
     parts += [f"{section.title} ({section.file}, line {section.line})\n{section.text}" for section in sections]
     kept, left = list[str](), tokens * _TEXT_BYTES_PER_TOKEN
     for part in parts:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from skillbus.contracts.learner.learned import LearnedFile, LearnedItem
+from skillbus.contracts.learner.learned import LearnedFile, LearnedItem, ModelUse
 from skillbus.contracts.learner.learning_jobs import (
     LearningAdvanced,
     LearningFile,
@@ -19,19 +19,28 @@ from skillbus.contracts.learner.learning_jobs import (
     ListLearningSources,
     SetLearningSource,
 )
+from skillbus.contracts.learner.proposals import ReportedItem
 from skillbus.contracts.message import Content, Message
+from skillbus.learner.domain.learning.model_prompt import DigestSection
 
 
 class LearnedReport(Message):
-    """Result of a job: each file, and the items."""
+    """Result of a job: each file, the items with what became of them, and the part of a chat model."""
+
+    files: tuple[LearnedFile, ...] = ()
+    items: tuple[ReportedItem, ...] = ()
+    use: ModelUse | None = None
+
+
+class ExtractionResult(Message):
+    """Result of an extraction."""
 
     files: tuple[LearnedFile, ...] = ()
     items: tuple[LearnedItem, ...] = ()
-
-
-class ExtractionResult(LearnedReport):
-    """Result of an extraction."""
-
+    digest: tuple[DigestSection, ...] = ()
+    """Lines of the redacted files that a chat model may read."""
+    use: ModelUse | None = None
+    """Part of a chat model. Absent until one has read the digest."""
     runs: tuple[dict[str, JsonValue], ...] = ()
     """Test runs that it read, in the form in which it takes them as history."""
 
@@ -120,8 +129,12 @@ class SourceSwitches(Protocol):
 class ItemProposer(Protocol):
     """Stores what a job learned."""
 
-    async def finish_job(self, claimed: ClaimedJob, result: ExtractionResult, at: datetime) -> LearningJob | None:
-        """Store the items as pending ones, the test runs and the report, and end the job, in one transaction.
+    async def finish_job(
+        self, claimed: ClaimedJob, result: ExtractionResult, neighbours: Sequence[Sequence[str]], at: datetime
+    ) -> LearningJob | None:
+        """Resolve and store the items, the test runs and the report, and end the job, in one transaction.
+
+        `neighbours` has the ids of the items near each one.
 
         Return None, without writing anything, if the job is not this claim's any more.
 
@@ -129,6 +142,13 @@ class ItemProposer(Protocol):
             KnowledgeUnavailableError: nothing was written.
             ConcurrentChangeError: others wrote the same items several times in a row.
         """
+
+
+class NeighbourFinder(Protocol):
+    """The index of knowledge, which the retriever searches."""
+
+    async def find_neighbours(self, project: str, items: Sequence[LearnedItem]) -> Sequence[Sequence[str]]:
+        """Return the ids of the active items near each item, nearest first. Raises RequestError."""
 
 
 class JobFiles(Protocol):

@@ -26,8 +26,8 @@ class KnownStatement:
     item: KnowledgeItem
     learned: LearnedItem
     decision: ProposalDecision | None = None
-    merged_into: str | None = None
-    """Item that it was merged into."""
+    other: str | None = None
+    """Item that it was merged into, that it superseded, or that it would change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ def _resolve_same(same: Sequence[KnownStatement]) -> Resolution:
     for one in same:
         if one.item.status is not KnowledgeStatus.ARCHIVED:
             return Resolution(ProposalKind.REINFORCE, "it is known with the same value", one.item.id)
-        if one.decision is ProposalDecision.MERGED and one.merged_into is not None:
-            return Resolution(ProposalKind.REINFORCE, "it was merged into a known item", one.merged_into)
+        if one.decision is ProposalDecision.MERGED and one.other is not None:
+            return Resolution(ProposalKind.REINFORCE, "it was merged into a known item", one.other)
     first = same[0]
     done = "rejected" if first.decision is ProposalDecision.REJECTED else "archived"
     return Resolution(ProposalKind.SUPPRESS, f"it was {done} before, by {first.item.updated_by}", first.item.id)

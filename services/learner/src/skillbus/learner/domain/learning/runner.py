@@ -26,6 +26,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.learning_jobs import LearningFile, LearningJob, LearningPhase, LearningProgress
 from skillbus.learner.domain.errors import KnowledgeUnavailableError, LearnerError
 from skillbus.learner.domain.learning.jobs import make_advance, start_phase
+from skillbus.learner.domain.learning.model_extraction import ModelLearning
 from skillbus.learner.domain.learning.ports import (
     ClaimedJob,
     ExtractionError,
@@ -35,6 +36,7 @@ from skillbus.learner.domain.learning.ports import (
     ItemProposer,
     JobFiles,
     JobRecord,
+    NeighbourFinder,
     ProgressFeed,
 )
 
@@ -56,6 +58,9 @@ class JobParts:
     files: JobFiles
     extractor: Extractor
     proposer: ItemProposer
+    neighbours: NeighbourFinder
+    model: ModelLearning | None
+    """None if no chat model reads digests."""
     feed: ProgressFeed
     now: Callable[[], datetime]
     folder: Path
@@ -152,8 +157,12 @@ class _JobWork:
         try:
             with _open_folder(parts.folder) as folder:
                 result = await self._extract(folder)
+            if parts.model is not None and result.digest:
+                self._enter(LearningPhase.REFINING)
+                result = await self._refine(parts.model, result)
             self._enter(LearningPhase.STORING)
-            job = await parts.proposer.finish_job(self._with_progress(claimed, result), result, parts.now())
+            near = await parts.neighbours.find_neighbours(claimed.job.project, result.items)
+            job = await parts.proposer.finish_job(self._with_progress(claimed, result), result, near, parts.now())
         except (ExtractionError, LearnerError, RequestError, OSError) as error:
             if isinstance(error, LearnerError | RequestError) and error.retryable:
                 await parts.record.release_job(claimed)
@@ -192,6 +201,11 @@ class _JobWork:
         (folder / "job.json").write_text(json.dumps(described, ensure_ascii=False), "utf-8")
         self._progress = start_phase(job, LearningPhase.READING)
         return await self._parts.extractor.extract_items(folder, self._note_progress)
+
+    async def _refine(self, model: ModelLearning, result: ExtractionResult) -> ExtractionResult:
+        """Let a chat model rewrite and extend the items."""
+        found = await model.refine_items(result.digest, result.items)
+        return result.model_copy(update={"items": found.items, "use": found.use})
 
     async def _fetch(self, folder: Path, number: int, file: LearningFile) -> dict[str, str]:
         path = folder / f"file-{number:04}"

@@ -1,8 +1,8 @@
 """Stores what a job learned: pending items, test runs, the report and the end of the job, in one transaction."""
 
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
@@ -11,58 +11,58 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 from sqlalchemy import Connection, delete, insert, select
 
-from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeStatus
-from skillbus.contracts.learner.learned import LOG_LEARNING, TEST_LEARNING, LearnedItem, LearnedKind
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.learner.learned import LearnedItem
 from skillbus.contracts.learner.learning_jobs import LearningJob, LearningStatus
+from skillbus.contracts.learner.proposals import ProposalKind, ReportedItem
 from skillbus.learner.adapters.sql.change_writer import write_changes
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.learning.job_record import RUNS_OF_A_SOURCE, end_claimed, end_progress
-from skillbus.learner.adapters.sql.tables import LEARNED_ITEMS, LEARNING_JOBS, LEARNING_RUNS
+from skillbus.learner.adapters.sql.learning.proposal_rows import (
+    insert_proposal,
+    load_active,
+    load_known,
+    reinforce_proposal,
+    replace_learned,
+)
+from skillbus.learner.adapters.sql.tables import LEARNING_JOBS, LEARNING_RUNS
 from skillbus.learner.domain.errors import ConcurrentChangeError
 from skillbus.learner.domain.item import lifecycle
-from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
+from skillbus.learner.domain.item.lifecycle import Attribution
 from skillbus.learner.domain.item.values import generate_id
 from skillbus.learner.domain.learning.ports import ClaimedJob, ExtractionResult, LearnedReport
+from skillbus.learner.domain.learning.resolution import KnownStatement, Resolution, resolve_item
+from skillbus.learner.domain.learning.statement import choose_source, compute_topic, draft_item
 from skillbus.sql.errors import ConstraintError
 
 _ATTEMPTS: Final = 3
-_NAMES_PER_QUERY: Final = 500
-_OF_TESTS: Final = frozenset(
-    {LearnedKind.REGRESSION, LearnedKind.FLAKY, LearnedKind.ENVIRONMENT, LearnedKind.PREEXISTING}
-)
-_items = LEARNED_ITEMS.c
+_NEW: Final = frozenset({ProposalKind.ADD, ProposalKind.SUPERSEDE, ProposalKind.CONFLICT})
+"""Proposals that become a pending item of their own."""
 _runs = LEARNING_RUNS.c
-
-
-def compute_identity(item: LearnedItem) -> str:
-    """Return the SHA-256 of what an item states and where: two items with one identity say the same."""
-    said = item.statement
-    return sha256(to_json([item.scope, said.subject, said.predicate, said.value, said.polarity])).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class SqlItemProposer:
-    """Proposes each statement once: what was proposed before, also if it was rejected, is not proposed again."""
+    """Resolves items against what is known, and proposes what is new."""
 
     database: KnowledgeDatabase
     on_write: Callable[[], None]
     """Called after each transaction that filled the outbox."""
 
-    async def finish_job(self, claimed: ClaimedJob, result: ExtractionResult, at: datetime) -> LearningJob | None:
-        by_identity = {compute_identity(item): item for item in reversed(result.items)}
-
+    async def finish_job(
+        self, claimed: ClaimedJob, result: ExtractionResult, neighbours: Sequence[Sequence[str]], at: datetime
+    ) -> LearningJob | None:
         def work(connection: Connection) -> LearningJob | None:
             mine = (LEARNING_JOBS.c.id == claimed.job.id, LEARNING_JOBS.c.claim == claimed.claim)
             if connection.execute(select(LEARNING_JOBS.c.id).where(*mine).with_for_update()).scalar() is None:
                 return None
-            known = _find_known(connection, claimed.job.project, list(by_identity))
-            new = {identity: item for identity, item in reversed(by_identity.items()) if identity not in known}
+            items = _ItemWriter(connection, claimed.job, at).write_items(result.items, neighbours)
+            new = sum(item.proposal in _NEW for item in items)
             ended = {"status": LearningStatus.DONE, "ended_at": at, "error": None}
-            ended |= {"new_items": len(new), "known_items": len(known)}
+            ended |= {"new_items": new, "known_items": len(items) - new}
             job = end_progress(claimed.job.model_copy(update=ended))
-            end_claimed(connection, claimed, job, LearnedReport(files=result.files, items=result.items))
+            end_claimed(connection, claimed, job, LearnedReport(files=result.files, items=items, use=result.use))
             _add_runs(connection, claimed.job, result.runs, at)
-            _add_items(connection, claimed.job, new, at)
             return job
 
         for _ in range(_ATTEMPTS):
@@ -70,47 +70,98 @@ class SqlItemProposer:
                 job = await self.database.write(work)
             except (ConstraintError, ConcurrentChangeError):
                 continue
-            if job is not None and job.new_items:
+            if job is not None and job.new_items + job.known_items:
                 self.on_write()
             return job
         raise ConcurrentChangeError
 
 
-def _find_known(connection: Connection, project: str, identities: Sequence[str]) -> set[str]:
-    known = set[str]()
-    for at in range(0, len(identities), _NAMES_PER_QUERY):
-        some = identities[at : at + _NAMES_PER_QUERY]
-        query = select(_items.identity).where(_items.project == project, _items.identity.in_(some))
-        known.update(connection.execute(query).scalars())
-    return known
+@dataclass(slots=True)
+class _ItemWriter:
+    """Writes the items of one job, each after the ones before it."""
+
+    connection: Connection
+    job: LearningJob
+    at: datetime
+    known: dict[str, list[KnownStatement]] = field(default_factory=dict)
+    """Items about the topics of the job, newest first, with those of the job itself."""
+
+    def write_items(
+        self, items: Sequence[LearnedItem], neighbours: Sequence[Sequence[str]]
+    ) -> tuple[ReportedItem, ...]:
+        project = self.job.project
+        self.known = load_known(self.connection, project, {compute_topic(item) for item in items})
+        near = load_active(self.connection, project, sorted({item for ids in neighbours for item in ids}))
+        nearest = [[near[item] for item in ids if item in near] for ids in neighbours]
+        return tuple(self._write_item(item, found) for item, found in zip(items, nearest, strict=True))
+
+    def _write_item(self, learned: LearnedItem, neighbours: Sequence[KnowledgeItem]) -> ReportedItem:
+        known = self.known[compute_topic(learned)]
+        resolution = resolve_item(learned, choose_source(learned), known, neighbours)
+        match resolution.kind:
+            case ProposalKind.REINFORCE:
+                self._reinforce(learned, resolution, neighbours)
+            case ProposalKind.UPDATE:
+                self._update(learned, resolution)
+            case ProposalKind.SUPPRESS:
+                pass
+            case _:
+                return _report(learned, resolution, self._add(learned, resolution), resolution.other)
+        is_suppressed = resolution.kind is ProposalKind.SUPPRESS
+        return _report(
+            learned,
+            resolution,
+            None if is_suppressed else resolution.other,
+            resolution.other if is_suppressed else None,
+        )
+
+    def _add(self, learned: LearnedItem, resolution: Resolution) -> str:
+        by = Attribution(self.job.actor, self.at, f"learned by job {self.job.id}")
+        draft = draft_item(learned, self.job.task or self.job.id)
+        new_id = generate_id(self.at)
+        change = lifecycle.create_item(draft, new_id, self.job.project, KnowledgeStatus.PENDING, by)
+        write_changes(self.connection, [change])
+        insert_proposal(self.connection, change.item, learned, resolution, self.job.id, self.at)
+        self.known[compute_topic(learned)].insert(0, KnownStatement(change.item, learned))
+        return new_id
+
+    def _update(self, learned: LearnedItem, resolution: Resolution) -> None:
+        """Give a pending item the new statement. Its history keeps the former one."""
+        topic = compute_topic(learned)
+        before = next(one for one in self.known[topic] if one.item.id == resolution.other)
+        by = Attribution(self.job.actor, self.at, resolution.reason[:2_000])
+        fields = draft_item(learned, self.job.task or self.job.id).model_dump(
+            include={"type", "title", "content", "tags", "source", "source_ref"}
+        )
+        change = lifecycle.update_item(before.item, fields, by)
+        item = before.item
+        if change is not None:
+            write_changes(self.connection, [change])
+            item = change.item
+        replace_learned(self.connection, item.id, learned, resolution.reason, self.at)
+        self.known[topic] = [
+            KnownStatement(item, learned) if one.item.id == item.id else one for one in self.known[topic]
+        ]
+
+    def _reinforce(self, learned: LearnedItem, resolution: Resolution, neighbours: Sequence[KnowledgeItem]) -> None:
+        """Add evidence to the known item. An item of a person gets the statement with it."""
+        if resolution.other is None:
+            raise ValueError("a reinforcement names the known item")
+        known = reinforce_proposal(self.connection, self.job.project, resolution.other, learned, self.at)
+        found = next((item for item in neighbours if item.id == resolution.other), None)
+        if not known and found is not None:
+            insert_proposal(self.connection, found, learned, resolution, self.job.id, self.at)
+            self.known[compute_topic(learned)].insert(0, KnownStatement(found, learned))
 
 
-def _add_items(connection: Connection, job: LearningJob, items: dict[str, LearnedItem], at: datetime) -> None:
-    if not items:
-        return
-    by = Attribution(job.actor, at, f"learned by job {job.id}")
-    ids = sorted(generate_id(at) for _ in items)
-    changes = [_propose_item(item, new_id, job, by) for item, new_id in zip(items.values(), ids, strict=True)]
-    write_changes(connection, changes)
-    rows = [
-        {"id": new_id, "project": job.project, "identity": identity, "job": job.id, "at": at}
-        | {"learned": item.model_dump_json()}
-        for (identity, item), new_id in zip(items.items(), ids, strict=True)
-    ]
-    connection.execute(insert(LEARNED_ITEMS), rows)
-
-
-def _propose_item(item: LearnedItem, new_id: str, job: LearningJob, by: Attribution) -> ItemChange:
-    draft = KnowledgeDraft(
-        type=item.type,
-        title=item.title,
-        content=item.content,
-        scope=item.scope,
-        tags=item.tags,
-        source=TEST_LEARNING if item.kind in _OF_TESTS else LOG_LEARNING,
-        source_ref=job.task or job.id,
-    )
-    return lifecycle.create_item(draft, new_id, job.project, KnowledgeStatus.PENDING, by)
+def _report(learned: LearnedItem, resolution: Resolution, item: str | None, other: str | None) -> ReportedItem:
+    became: Mapping[str, object] = {
+        "proposal": resolution.kind,
+        "proposal_reason": resolution.reason,
+        "item_id": item,
+        "other": other,
+    }
+    return ReportedItem.model_validate(learned.model_dump() | dict(became))
 
 
 def _add_runs(connection: Connection, job: LearningJob, runs: Sequence[dict[str, JsonValue]], at: datetime) -> None:

@@ -36,12 +36,31 @@ def upgrade(operations: Operations) -> None:
         "learned_items",
         sa.Column("id", sa.String(64), sa.ForeignKey("knowledge.id"), primary_key=True),
         sa.Column("project", sa.String(64), nullable=False),
+        sa.Column("topic", sa.String(64), nullable=False),
         sa.Column("identity", sa.String(64), nullable=False),
         sa.Column("job", sa.String(64), nullable=False),
-        sa.Column("at", _INSTANT, nullable=False),
+        sa.Column("first_seen", _INSTANT, nullable=False),
+        sa.Column("last_seen", _INSTANT, nullable=False),
         sa.Column("learned", sa.Text, nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("learned_kind", sa.String(16), nullable=False),
+        sa.Column("reason", sa.String(2000), nullable=False),
+        sa.Column("other", sa.String(64)),
+        sa.Column("decision", sa.String(16)),
+        sa.Column("snoozed_until", _INSTANT),
     )
     operations.create_index("learned_items_once", "learned_items", ["project", "identity"], unique=True)
+    operations.create_index("learned_items_topic", "learned_items", ["project", "topic"])
+    operations.create_table(
+        "learning_answers",
+        sa.Column("key", sa.String(64), primary_key=True),
+        sa.Column("mode", sa.String(16), nullable=False),
+        sa.Column("model", sa.String(300), nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("tokens", sa.Integer, nullable=False),
+        sa.Column("at", _INSTANT, nullable=False),
+    )
+    operations.create_index("learning_answers_at", "learning_answers", ["at"])
 
 
 def _create_jobs(operations: Operations) -> None:

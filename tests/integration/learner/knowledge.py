@@ -13,11 +13,13 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.learning.review_store import SqlReviewStore
 from skillbus.learner.adapters.sql.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
+from skillbus.learner.domain.item.review_queue import ReviewQueue
 from skillbus.learner.domain.projects import Projects
 from skillbus.sql.database import connect_database, open_database
 
@@ -42,6 +44,7 @@ class Knowledge:
 
     database: KnowledgeDatabase
     base: KnowledgeBase
+    reviews: ReviewQueue
     browser: ItemBrowser
     projects: Projects
     clock: Clock
@@ -63,11 +66,14 @@ def draft(**fields: object) -> CreateKnowledge:
 def knowledge_on(database: KnowledgeDatabase) -> Knowledge:
     clock, wrote = Clock(), list[datetime]()
     reader = SqlKnowledgeReader(database)
-    base = KnowledgeBase(
-        SqlKnowledgeStore(database), reader, IndexWaiter(0), on_write=lambda: wrote.append(clock.at), now=clock
-    )
+
+    def note_write() -> None:
+        wrote.append(clock.at)
+
+    base = KnowledgeBase(SqlKnowledgeStore(database), reader, IndexWaiter(0), on_write=note_write, now=clock)
+    reviews = ReviewQueue(SqlReviewStore(database), IndexWaiter(0), on_write=note_write, now=clock)
     projects = Projects(SqlProjectStore(database), clock)
-    return Knowledge(database, base, ItemBrowser(reader), projects, clock, wrote)
+    return Knowledge(database, base, reviews, ItemBrowser(reader), projects, clock, wrote)
 
 
 async def fetch(knowledge: Knowledge, statement: Executable) -> Sequence[Row[Any]]:

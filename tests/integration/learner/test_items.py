@@ -300,7 +300,7 @@ async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge:
     one, two = [await knowledge.create(status="pending", external_id=name) for name in ("one", "two")]
     done = await knowledge.create()
     ids = (one.id, NOBODY, done.id, one.id)
-    approved = await knowledge.base.review_items(ReviewKnowledge(ids=ids, action=ReviewAction.APPROVE, actor="ann"))
+    approved = await knowledge.reviews.review_items(ReviewKnowledge(ids=ids, action=ReviewAction.APPROVE, actor="ann"))
     assert [(result.id, result.ok, result.status, result.version, result.code) for result in approved.results] == [
         (one.id, True, KnowledgeStatus.ACTIVE, 2, None),
         (NOBODY, False, None, None, ErrorCode.NOT_FOUND),
@@ -308,7 +308,7 @@ async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge:
         (one.id, False, None, None, ErrorCode.CONFLICT),
     ]
     reject = ReviewKnowledge(ids=(two.id,), action=ReviewAction.REJECT, actor="bob", reason="not true")
-    [rejected] = (await knowledge.base.review_items(reject)).results
+    [rejected] = (await knowledge.reviews.review_items(reject)).results
     assert (rejected.status, rejected.version) == (KnowledgeStatus.ARCHIVED, 2)
     newest = (await knowledge.browser.list_versions(ListKnowledgeVersions(id=two.id))).versions[0]
     assert (newest.change, newest.by, newest.reason) == (KnowledgeChangeKind.REJECTED, "bob", "not true")
@@ -323,7 +323,7 @@ async def test_two_who_review_the_same_at_once_do_it_once(knowledge: Knowledge, 
         ReviewKnowledge(ids=tuple(reversed(ids)), action=ReviewAction.REJECT),
     )
     async with open_replicas(knowledge_url, 1) as [other]:
-        both = await asyncio.gather(knowledge.base.review_items(approve), other.base.review_items(reject))
+        both = await asyncio.gather(knowledge.reviews.review_items(approve), other.reviews.review_items(reject))
     assert sorted(answer.succeeded for answer in both) == [0, 20]
     assert await rows(knowledge, "knowledge_audit") == 40
 
@@ -359,7 +359,7 @@ async def test_nothing_of_another_project_is_there(knowledge: Knowledge) -> None
         with pytest.raises(UnknownItemError):
             await request
     review = ReviewKnowledge(ids=(made.id,), action=ReviewAction.APPROVE)
-    [reviewed] = (await knowledge.base.review_items(review)).results
+    [reviewed] = (await knowledge.reviews.review_items(review)).results
     assert (reviewed.ok, reviewed.code) == (False, ErrorCode.NOT_FOUND)
     assert (await knowledge.projects.list_audit(ListKnowledgeAudit(id=made.id))).entries == ()
     assert (await get(knowledge, made)) == made

@@ -52,6 +52,8 @@ from skillbus.contracts.resources import DEAD_LETTERS, LEARNING_FILES
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
 
+from .fake_retriever import open_fake_retriever
+
 HERE = Path(__file__).parent
 ENDED = {LearningStatus.DONE, LearningStatus.FAILED, LearningStatus.CANCELLED}
 
@@ -66,7 +68,7 @@ def make_settings(folder: Path, **given: object) -> LearnerSettings:
 async def learner(bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Bus]:
     """The bus of a learner whose jobs run the fake extraction."""
     monkeypatch.setenv("PYTHONPATH", str(HERE))
-    async with open_learner(bus, make_settings(tmp_path), "fake_extraction"):
+    async with open_fake_retriever(bus), open_learner(bus, make_settings(tmp_path), "fake_extraction"):
         yield bus
 
 
@@ -114,7 +116,7 @@ async def test_a_job_reads_its_files_and_proposes_pending_items_of_its_task(lear
     store = await open_object_store(learner, LEARNING_FILES)
     files = (make_file("a.log", "port=80\n"), await store_file(store, "b.log", "host=db\nport=80\n"))
     job = await learn(learner, *files, task="nightly 17", actor="robot")
-    assert (job.status, job.new_items, job.known_items) == (LearningStatus.DONE, 2, 0)
+    assert (job.status, job.new_items, job.known_items) == (LearningStatus.DONE, 2, 1)
     assert job.progress.phase is LearningPhase.ENDED
     assert (job.progress.files_done, job.progress.bytes_done) == (2, job.progress.total_bytes)
     assert {(one.title, one.source, one.source_ref, one.updated_by) for one in await export_pending(learner)} == {

@@ -31,6 +31,7 @@ from skillbus.learner.domain.learning.runner import MAX_ATTEMPTS
 from skillbus.learner.wiring import open_learner
 from skillbus.sql.database import open_database
 
+from .fake_retriever import open_fake_retriever
 from .test_learning_jobs import HERE, list_pending, make_file, make_settings
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -91,11 +92,11 @@ async def test_a_job_has_one_runner_until_its_lease_ends(record: Record) -> None
     assert (second.attempt, [file.name for file in second.files]) == (2, ["a.log"])
     result = ExtractionResult(items=(make_item("a"),))
     assert not await record.jobs.advance_job(first, LearningProgress(), NOW + 9 * LEASE)
-    assert await record.proposer.finish_job(first, result, NOW) is None
+    assert await record.proposer.finish_job(first, result, [[]], NOW) is None
     assert await record.jobs.fail_job(first, "x", NOW) is None
     await record.jobs.release_job(first)
     assert record.writes == []
-    done = await record.proposer.finish_job(second, result, NOW)
+    done = await record.proposer.finish_job(second, result, [[]], NOW)
     assert done is not None
     assert (done.status, done.new_items, record.writes) == (LearningStatus.DONE, 1, ["written"])
     assert await record.jobs.get_job("default", job.id) == done
@@ -108,7 +109,7 @@ async def test_a_cancelled_job_stores_nothing(record: Record) -> None:
     assert claimed is not None
     assert await record.jobs.cancel_job("default", job.id, NOW) == claimed.files
     assert await record.jobs.cancel_job("default", job.id, NOW) is None
-    assert await record.proposer.finish_job(claimed, ExtractionResult(items=(make_item("a"),)), NOW) is None
+    assert await record.proposer.finish_job(claimed, ExtractionResult(items=(make_item("a"),)), [[]], NOW) is None
     _, report = await record.jobs.load_report("default", job.id)
     assert (report.items, record.writes) == ((), [])
 
@@ -124,20 +125,8 @@ async def test_a_failed_job_runs_again_and_one_that_is_done_does_not(record: Rec
     claimed = await record.claim("second", NOW)
     assert claimed is not None
     assert claimed.attempt == 1
-    await record.proposer.finish_job(claimed, ExtractionResult(), NOW)
+    await record.proposer.finish_job(claimed, ExtractionResult(), [], NOW)
     assert (await record.add("a=1"))[1]
-
-
-async def test_statements_are_stored_once_and_items_of_equal_ones_too(record: Record) -> None:
-    for text, counts in (("a=1", (2, 0)), ("a=2", (1, 1))):
-        await record.add(text)
-        claimed = await record.claim(text, NOW)
-        assert claimed is not None
-        items = (make_item("a"), make_item("a", title="another title"), make_item(text))
-        done = await record.proposer.finish_job(claimed, ExtractionResult(items=items), NOW)
-        assert done is not None
-        assert (done.new_items, done.known_items) == counts
-        assert (await record.jobs.load_report("default", done.id))[1].items == items
 
 
 async def test_the_last_test_runs_of_a_source_are_kept(record: Record) -> None:
@@ -146,7 +135,7 @@ async def test_the_last_test_runs_of_a_source_are_kept(record: Record) -> None:
         claimed = await record.claim(str(number), NOW)
         assert claimed is not None
         runs = tuple({"run": f"{number}.{at}"} for at in range(30))
-        await record.proposer.finish_job(claimed, ExtractionResult(runs=(*runs, *runs)), NOW)
+        await record.proposer.finish_job(claimed, ExtractionResult(runs=(*runs, *runs)), [], NOW)
     kept = await record.jobs.load_runs("default", "default")
     assert len(kept) == RUNS_OF_A_SOURCE
     assert (kept[0], kept[-1]) == ({"run": "0.10"}, {"run": "1.29"})
@@ -177,7 +166,7 @@ async def test_the_job_of_a_killed_learner_is_begun_again_but_not_forever(
         for number in range(attempts):
             assert await record.claim("killed", NOW + 2 * number * LEASE) is not None
     monkeypatch.setenv("PYTHONPATH", str(HERE))
-    async with open_learner(bus, settings, "fake_extraction"):
+    async with open_fake_retriever(bus), open_learner(bus, settings, "fake_extraction"):
         selector = LearningJobSelector(id=job.id)
         ended = await eventually(
             lambda: bus.caller.call(GET_LEARNING_JOB, selector), lambda now: now.ended_at is not None

@@ -7,7 +7,6 @@ import pytest
 
 from skillbus.contracts.learner.items import UpdateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item import lifecycle
 from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
@@ -51,8 +50,8 @@ def test_from_each_status_some_changes_lead_on(
     changes: dict[str, Callable[[], ItemChange | None]] = {
         "archive": lambda: lifecycle.archive_item(it, ANN),
         "restore": lambda: lifecycle.restore_item(it, ANN),
-        "approve": lambda: lifecycle.review_item(it, ReviewAction.APPROVE, ANN),
-        "reject": lambda: lifecycle.review_item(it, ReviewAction.REJECT, ANN),
+        "approve": lambda: lifecycle.approve_item(it, {}, ANN),
+        "reject": lambda: lifecycle.reject_item(it, ANN),
     }
 
     def made_by(change: str) -> str | None:

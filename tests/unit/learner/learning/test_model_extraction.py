@@ -16,8 +16,8 @@ from skillbus.contracts.learner.learned import (
 from skillbus.learner.domain.learning.model_extraction import (
     AnswerMode,
     ModelExtraction,
-    ModelFailedError,
     ModelLearning,
+    ModelSilentError,
     RawAnswer,
 )
 from skillbus.learner.domain.learning.model_prompt import DigestSection, write_digest
@@ -72,7 +72,7 @@ class ScriptedChat:
         self.asked.append(mode)
         text = self.script.pop(0)
         if text is None:
-            raise ModelFailedError("the provider refused the format")
+            raise ModelSilentError("the provider refused the format")
         return RawAnswer(text, "lab/small", 400)
 
 

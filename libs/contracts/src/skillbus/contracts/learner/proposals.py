@@ -19,15 +19,15 @@ class ProposalKind(StrEnum):
     ADD = "add"
     """Nothing is known about it."""
     REINFORCE = "reinforce"
-    """It is known. Its evidence is added to the known item, and nothing waits for review."""
+    """Known already. Its evidence is added to the known item, and nothing waits for review."""
     UPDATE = "update"
-    """A pending item that learning made says something else about the same thing. It has the new statement now."""
+    """Says something else than a pending item that learning made, which has the new statement now."""
     SUPERSEDE = "supersede"
-    """An active item that learning made says something else about the same thing."""
+    """Says something else than an active item that learning made."""
     CONFLICT = "conflict"
-    """An item of a person, or of a better source, says something else about the same thing."""
+    """Says something else than an item of a person or of a better source."""
     SUPPRESS = "suppress"
-    """A person rejected or archived it. It is not proposed again."""
+    """Rejected or archived before. It is not proposed again."""
 
 
 class ProposalDecision(StrEnum):
@@ -38,7 +38,7 @@ class ProposalDecision(StrEnum):
     MERGED = "merged"
     """Its evidence belongs to another item now."""
     SUPERSEDED = "superseded"
-    """It was approved in place of another item, which is archived."""
+    """Approved in place of another item, which is archived."""
 
 
 class ReportedItem(LearnedItem):

@@ -20,7 +20,7 @@ from skillbus.contracts.agent.chat import (
 )
 from skillbus.contracts.agent.turns import CHAT
 from skillbus.contracts.errors import RequestError
-from skillbus.learner.domain.learning.model_extraction import AnswerMode, ModelFailedError, RawAnswer
+from skillbus.learner.domain.learning.model_extraction import AnswerMode, ModelSilentError, RawAnswer
 from skillbus.learner.domain.learning.model_prompt import SYSTEM
 
 _FUNCTION: Final = "record_knowledge"
@@ -46,7 +46,7 @@ class AgentChat:
         try:
             ended = await self.caller.call(CHAT, request, timeout_s=self.timeout_s + 10)
         except RequestError as error:
-            raise ModelFailedError(error.message[:300]) from error
+            raise ModelSilentError(error.message[:300]) from error
         return RawAnswer(_read_text(ended), f"{ended.provider}/{ended.model}", ended.usage.total_tokens)
 
 

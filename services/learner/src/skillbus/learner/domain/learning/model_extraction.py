@@ -28,8 +28,8 @@ from skillbus.contracts.scope import normalize_scope
 from skillbus.learner.domain.learning.model_prompt import (
     MAX_ANSWERED_ITEMS,
     AnsweredItem,
+    DigestAnswer,
     DigestSection,
-    ModelAnswer,
     make_answer_schema,
     write_digest,
 )
@@ -58,7 +58,7 @@ class AnswerMode(StrEnum):
     """JSON in the text, with the schema in the prompt."""
 
 
-class ModelFailedError(Exception):
+class ModelSilentError(Exception):
     """The model did not answer. The text says why."""
 
 
@@ -76,7 +76,7 @@ class StructuredChat(Protocol):
     """Asks a chat model for one answer."""
 
     async def ask_model(self, model: str, digest: str, mode: AnswerMode, schema: dict[str, JsonValue]) -> RawAnswer:
-        """Return the text of the answer, or the arguments of the call. Raises ModelFailedError."""
+        """Return the text of the answer, or the arguments of the call. Raises ModelSilentError."""
 
 
 class AnswerCache(Protocol):
@@ -124,7 +124,7 @@ class ModelLearning:
                 break
             try:
                 raw = await self.chat.ask_model(self.model, digest, mode, schema)
-            except ModelFailedError as error:
+            except ModelSilentError as error:
                 failures.append(f"{mode}: {error}")
                 continue
             spent += raw.tokens
@@ -138,7 +138,7 @@ class ModelLearning:
         return ModelExtraction(tuple(candidates), use)
 
 
-def _parse_answer(text: str) -> ModelAnswer | None:
+def _parse_answer(text: str) -> DigestAnswer | None:
     """Return the answer in a text: the whole text, a fenced block, or what stands between the outer braces."""
     fenced = _FENCED.search(text)
     outer = text[text.find("{") : text.rfind("}") + 1]
@@ -149,7 +149,7 @@ def _parse_answer(text: str) -> ModelAnswer | None:
             continue
         if isinstance(value, dict) and isinstance(value.get("items"), list):
             try:
-                return ModelAnswer.model_validate(value)
+                return DigestAnswer.model_validate(value)
             except (ValidationError, RecursionError):
                 continue
     return None
@@ -224,7 +224,7 @@ class _Refinement:
 
 
 def _apply_answer(
-    answer: ModelAnswer,
+    answer: DigestAnswer,
     mode: AnswerMode,
     raw: RawAnswer,
     sections: Sequence[DigestSection],

@@ -58,7 +58,7 @@ class AnsweredItem(Message):
     """Quotes from the digest."""
 
 
-class ModelAnswer(Message):
+class DigestAnswer(Message):
     """Answer of a model. Items are checked one by one, so a bad one costs no other."""
 
     items: tuple[JsonValue, ...] = ()

@@ -87,7 +87,7 @@ class ModelFailedError(AgentError):
 class ModelBusyError(ModelFailedError):
     """Every chat model that was asked answered 429."""
 
-    def __init__(self, message: str, retry_after_s: float | None) -> None:
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
         """Time after which the first of them wants the next request, if it says one."""

@@ -226,6 +226,7 @@ COMMANDS: Final[Entries] = {
             "add": CommandEntry("models.commands:add_model", "Add a model of a provider."),
             "update": CommandEntry("models.commands:update_model", "Change a model."),
             "remove": CommandEntry("models.commands:remove_model", "Remove a model that is not the default."),
+            "test": CommandEntry("models.commands:try_model", "Make a test call of a model."),
             "default": CommandEntry("models.commands:choose_default", "Show the default model, or choose another one."),
             "calibrate": CommandEntry("models.commands:calibrate_model", "Fit a model's scores to judged data."),
         },

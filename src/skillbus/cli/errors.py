@@ -10,6 +10,7 @@ CliError                   exit 1
 ├── NotASkillError         a folder has no SKILL.md, or contains what cannot be installed
 ├── GitError               a commit of a git repository cannot be fetched
 ├── StartFailedError       the one-process server did not start
+├── ModelTestFailedError   a model was added, and gave no answer to a test call
 ├── RunFailedError         a run ended with another status than ok
 ├── CannotCalibrateError   the judged data or the vectors are not enough for a fit; nothing was saved
 ├── CannotEvaluateError    the measured system does not start, refuses a tool, or does not answer
@@ -185,6 +186,11 @@ class GitError(CliError):
 class StartFailedError(CliError):
     title = "skillbus did not start"
     code = "start_failed"
+
+
+class ModelTestFailedError(CliError):
+    title = "The test call failed"
+    code = "model_test_failed"
 
 
 class RunFailedError(CliError):

@@ -155,8 +155,41 @@ def test_a_model_is_added_and_changed_by_what_is_named(skillbus: CommandLine, se
     ]
 
 
+CHAT_TESTED = {"ok": True, "provider": "ollama", "model": "qwen3:8b", "kind": "chat", "took_ms": 120.4}
+
+
+def test_a_new_chat_model_is_asked_once_and_kept_if_it_does_not_answer(
+    skillbus: CommandLine, server: FakeModels
+) -> None:
+    words = ["models", "add", "ollama", "qwen3:8b", "--chat"]
+    server.tested = CHAT_TESTED
+    added = skillbus(*words, externals=server.externals())
+    assert added.exit_code == 0, added.output
+    assert "qwen3:8b of ollama works: an answer in 120 ms" in added.stdout
+    assert server.requests[-1][:2] == ("POST", f"/api/embedding/models/{'qwen3:8b'.ljust(32, '0')}/test")
+    server.tested = CHAT_TESTED | {"ok": False, "error": "401: set the key"}
+    failed = skillbus(*words, externals=server.externals())
+    assert failed.exit_code == 1
+    assert "401: set the key" in failed.stdout
+    assert "models remove ollama/qwen3:8b" in failed.stderr
+    document = json.loads(skillbus(*words, "--json", externals=server.externals()).stdout)
+    assert (document["name"], document["test"]["ok"]) == ("qwen3:8b", False)
+
+
+@pytest.mark.parametrize(("ok", "code", "says"), [(True, 0, "an answer in 120 ms"), (False, 1, "does not work: 401")])
+def test_a_test_call_says_whether_the_model_works(
+    skillbus: CommandLine, server: FakeModels, ok: bool, code: int, says: str
+) -> None:
+    server.tested = CHAT_TESTED | {"ok": ok, "error": None if ok else "401"}
+    result = skillbus("models", "test", "ollama/qwen3:8b", externals=server.externals())
+    assert result.exit_code == code
+    assert says in result.stdout
+    assert server.requests == [("POST", "/api/embedding/models/ollama/qwen3:8b/test", {})]
+
+
 def test_a_chat_model_is_added_and_shown_with_its_kind(skillbus: CommandLine, server: FakeModels) -> None:
-    added = skillbus("models", "add", "ollama", "qwen3:8b", "--chat", "--default", externals=server.externals())
+    words = ["models", "add", "ollama", "qwen3:8b", "--chat", "--default", "--no-test"]
+    added = skillbus(*words, externals=server.externals())
     assert (added.exit_code, server.requests) == (
         0,
         [

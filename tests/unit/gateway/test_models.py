@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from skillbus.contracts.agent.model_test import TEST_CHAT_MODEL, ChatModelTested, TestChatModel
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
     CREATE_PROVIDER,
@@ -96,6 +97,22 @@ async def test_providers_are_listed_read_changed_tested_and_removed() -> None:
         TestProvider(name="remote", model="a/b"),
         ProviderSelector(name="remote"),
     ]
+
+
+async def test_a_model_is_tested_by_the_service_that_calls_it() -> None:
+    world, chat = World(), MODEL.model_copy(update={"kind": ModelKind.CHAT, "id": "c" * 32, "name": "gpt"})
+    world.caller.on(GET_MODEL, lambda request: chat if request.id == "remote/gpt" else MODEL)
+    world.caller.on(TEST_PROVIDER, lambda _: ProviderTested(ok=True, model="m", dimensions=8, took_ms=3.5))
+    failed = ChatModelTested(ok=False, provider="remote", model="gpt", took_ms=1, error="401: wrong key")
+    world.caller.on(TEST_CHAT_MODEL, lambda _: failed)
+    async with world.client() as client:
+        vector = (await client.post("/api/embedding/models/BAAI/bge-m3/test")).json()
+        answer = (await client.post("/api/embedding/models/remote/gpt/test")).json()
+    assert (vector["ok"], vector["kind"], vector["model"], vector["dimensions"]) == (True, "embedding", MODEL.name, 8)
+    assert (answer["ok"], answer["kind"], answer["model"], answer["error"]) == (False, "chat", "gpt", "401: wrong key")
+    asked = [request for _, request in world.caller.asked]
+    assert TestProvider(name="remote", model=MODEL.name) in asked
+    assert TestChatModel(model="remote/gpt") in asked
 
 
 async def test_a_new_provider_and_a_new_model_say_where_they_are() -> None:

@@ -1,12 +1,13 @@
 """`skillbus models` and `skillbus index`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from skillbus.cli.client.http_api import INDEXES, MODELS
 from skillbus.cli.completion import complete_model, complete_provider
+from skillbus.cli.errors import EXIT_FAILED, ModelTestFailedError
 from skillbus.cli.models.switch_follower import follow_switch, is_running
 from skillbus.cli.models.view import render_indexes, render_models
 from skillbus.cli.options import build_request
@@ -21,6 +22,7 @@ from skillbus.contracts.embedder.registry import (
     ModelsListed,
     UpdateModel,
 )
+from skillbus.contracts.http import ModelTested
 from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
 
@@ -52,6 +54,9 @@ Runtime = Annotated[LocalRuntime | None, typer.Option("--runtime", help="Runtime
 ModelPath = Annotated[str | None, typer.Option("--path", help="Directory of a local ONNX model in the model folder.")]
 Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use the model, or do not.")]
 Chat = Annotated[bool, typer.Option("--chat", help="A model that answers chats. It has no vectors and their options.")]
+Test = Annotated[
+    bool, typer.Option("--test/--no-test", help="Make a test call: see `skillbus models test`. The model is kept.")
+]
 Default = Annotated[bool, typer.Option("--default", help="Make it the default of its kind.")]
 Tools = Annotated[
     Path, typer.Option("--tools", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools.")
@@ -63,6 +68,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the numbers, and s
 Alias = Annotated[str, typer.Argument(help="Name of the index: tools or knowledge.", autocompletion=complete_index)]
 Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the indexes use the model.")]
 FollowSwitch = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the switch is done.")]
+
+_TEST_S: Final = 90.0
+"""Seconds to wait for a test call: longer than the 60 s that the server gives it, which then says why it failed."""
 
 
 @remote_command("skillbus models list", has_project=False)
@@ -89,11 +97,13 @@ async def add_model(  # noqa: PLR0913 (one parameter for each option)
     path: ModelPath = None,
     chat: Chat = False,
     default: Default = False,
+    test: Test = True,
 ) -> None:
     """Add a model of a provider: one for embeddings, or one for chats with --chat.
 
-    The first chat model becomes the default one. Examples: `ollama qwen3 --chat`, `openai gpt-5 --chat`,
-    `anthropic claude-sonnet-4-5 --chat --default`.
+    A chat model is asked for one short answer, an embedding model for one vector. If it gives none, the model is kept
+    and the exit code is 1. The first chat model becomes the default one. Examples: `ollama qwen3 --chat`,
+    `openai gpt-5 --chat`, `anthropic claude-sonnet-4-5 --chat --default`.
     """
     fields: dict[str, object] = {"provider": provider, "name": name, "dimensions": dimensions, "priority": priority}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
@@ -102,7 +112,43 @@ async def add_model(  # noqa: PLR0913 (one parameter for each option)
     request = build_request(CreateModel, fields)
     body = request.model_dump(mode="json", exclude_unset=True)
     added = await session.connection.request(ModelRecord, "POST", MODELS, json=body)
-    session.output.show_result(added, lambda: render_models((added,)))
+    # An embedding model without dimensions has given a vector already: that is how they are measured.
+    if not test or (not chat and dimensions is None):
+        session.output.show_result(added, lambda: render_models((added,)))
+        return
+    session.output.print_text(render_models((added,)))
+    tested = await _request_test(session, added.id)
+    document = added.model_dump(mode="json") | {"test": tested.model_dump(mode="json")}
+    session.output.show_result(document, lambda: _format_test(tested))
+    if not tested.ok:
+        again = f"{added.provider}/{added.name}"
+        advice = f"It is kept. `skillbus models test {again}` tries again, `skillbus models remove {again}` removes it."
+        session.fail(ModelTestFailedError("", advice))
+
+
+@remote_command("skillbus models test gpt-5", has_project=False)
+async def try_model(session: Session, model: ModelName) -> None:
+    """Make a test call: ask a chat model for one short answer, or an embedding model for one vector.
+
+    Exits with 1 if it gives none. The provider takes for the call what it takes for any.
+    """
+    tested = await _request_test(session, model)
+    session.output.show_result(tested, lambda: _format_test(tested))
+    if not tested.ok:
+        raise typer.Exit(EXIT_FAILED)
+
+
+async def _request_test(session: Session, model: str) -> ModelTested:
+    path = f"{join_path(MODELS, *model.split('/'))}/test"
+    return await session.connection.request(ModelTested, "POST", path, wait_s=_TEST_S)
+
+
+def _format_test(tested: ModelTested) -> str:
+    name = f"{tested.model} of {tested.provider}"
+    if not tested.ok:
+        return clean_line(f"{name} does not work: {tested.error or 'it gave no reason'}")
+    gave = f"{tested.dimensions} dimensions" if tested.dimensions else "an answer"
+    return clean_line(f"{name} works: {gave} in {tested.took_ms:.0f} ms")
 
 
 @remote_command("skillbus models update text-embedding-3-small --priority 2", has_project=False)

@@ -244,6 +244,21 @@ class KnowledgeImported(Message):
     """Results in the order of the body. With `only=problems`, lines without a problem are left out."""
 
 
+class ModelTested(Message):
+    """Result of a test of a model."""
+
+    ok: bool
+    """True if the model returned a vector, or an answer to a chat."""
+    provider: str
+    model: str
+    kind: ModelKind
+    dimensions: int | None = None
+    """Length of the vector. Absent for chat models."""
+    took_ms: float
+    error: str | None = None
+    """Reason why it returned nothing. It holds no key."""
+
+
 class OpenAiEmbedding(Message):
     """Vector of one text, in OpenAI's format. Its length is 1."""
 

@@ -29,6 +29,7 @@ from skillbus.agent.domain.builtins.run_code import make_run_code_tool
 from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
+from skillbus.agent.domain.chat.model_test import ChatModelTester
 from skillbus.agent.domain.chat.step_calls import StepCaller
 from skillbus.agent.domain.chat.turns import TurnPorts, TurnRegistry
 from skillbus.agent.domain.ports import Registration, ToolSession
@@ -123,12 +124,25 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
             route(CALL_TOOL, handlers.call_tool),
             route(CANCEL_CALL, handlers.cancel_call),
             route(AUDIT_CALLABLE, handlers.audit_callable),
-            *ChatHandlers(turns).list_routes(),
+            *ChatHandlers(turns, _make_model_tester(bus, settings)).list_routes(),
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
         stack.callback(turns.end_turns)  # first, so that no chat holds the drain of its requests up
         yield health
+
+
+def _make_model_tester(bus: Bus, settings: AgentSettings) -> ChatModelTester:
+    @asynccontextmanager
+    async def open_models() -> AsyncGenerator[HttpChatModels]:
+        async with ProviderClients(settings.build_secrets(), settings.address_rule) as clients:
+            yield HttpChatModels(clients)
+
+    return ChatModelTester(partial(_find_chat_models, bus), open_models)
+
+
+async def _find_chat_models(bus: Bus, wanted: str | None) -> Sequence[ChatModel]:
+    return (await bus.caller.call(FIND_CHAT_MODELS, FindChatModels(model=wanted), allow_local=True)).models
 
 
 def _make_program_runner(bus: Bus, settings: AgentSettings, files: BusCallFiles) -> ProgramRunner:
@@ -178,10 +192,6 @@ async def open_turns(
 ) -> AsyncGenerator[TurnRegistry]:
     """Open the registry of turns. Leaving the context closes the connections to all models."""
 
-    async def find_models(wanted: str | None) -> Sequence[ChatModel]:
-        found = await bus.caller.call(FIND_CHAT_MODELS, FindChatModels(model=wanted), allow_local=True)
-        return found.models
-
     async def build_knowledge(request: BuildContext) -> ContextBuilt:
         return await bus.caller.call(BUILD_CONTEXT, request, allow_local=True)
 
@@ -201,7 +211,7 @@ async def open_turns(
         turns = TurnRegistry(
             ReActEngine(ports),
             TurnPorts(
-                find_models=find_models,
+                find_models=partial(_find_chat_models, bus),
                 finder=finder,
                 lines=BusTurnLines(bus),
                 publish=feed.publish,

@@ -19,7 +19,7 @@ from skillbus.contracts.embedder.registry import (
     UpdateModel,
     UpdateProvider,
 )
-from skillbus.contracts.http import OpenAiEmbeddings, OpenAiModel, OpenAiModels
+from skillbus.contracts.http import ModelTested, OpenAiEmbeddings, OpenAiModel, OpenAiModels
 from skillbus.contracts.message import Empty
 
 _PROVIDERS: Final = "/api/embedding/providers"
@@ -75,6 +75,8 @@ class EmbeddingOperations:
     update_model = json_operation("PATCH", _MODEL, UpdateModel, ModelRecord, timeout_s=_PROBE_S)
     """Change a model. Fields that are not given stay, an empty text clears. `is_default=True` makes it the
     default of its kind, and that of embeddings switches the indexes."""
+    test_model = json_operation("POST", f"{_MODEL}/test", ModelSelector, ModelTested, timeout_s=_PROBE_S)
+    """Test a model by asking it for one vector or one short answer. `ok` and `error` hold the result."""
     delete_model = custom_operation(HttpRoute("DELETE", _MODEL), prepare_fields(ModelSelector), ignore_reply)
     """Delete a model that is not the default. The last chat model can be deleted, too."""
     create_embeddings = custom_operation(

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Path, Response
 
+from skillbus.contracts.agent.model_test import TEST_CHAT_MODEL, TestChatModel
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
     CREATE_PROVIDER,
@@ -21,6 +22,7 @@ from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
     ModelChanges,
+    ModelKind,
     ModelName,
     ModelRecord,
     ModelSelector,
@@ -36,6 +38,7 @@ from skillbus.contracts.embedder.registry import (
     UpdateProvider,
 )
 from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.http import ModelTested
 from skillbus.contracts.message import Empty, Message
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter, ModelInPath
@@ -119,6 +122,28 @@ class EmbeddingRegistryRoutes:
         changes = UpdateModel.model_validate({**body.model_dump(exclude_unset=True), "id": id})
         return await self.caller.call(UPDATE_MODEL, changes)
 
+    async def test_model(self, id: ModelInPath) -> ModelTested:  # noqa: A002
+        """Test a model by asking it for one vector or one short answer. `ok` and `error` hold the result.
+
+        A new connection to the provider is used, and no cache. The call costs what the provider takes for it.
+        """
+        model = await self.caller.call(GET_MODEL, ModelSelector(id=id))
+        if model.kind is ModelKind.CHAT:
+            answered = await self.caller.call(TEST_CHAT_MODEL, TestChatModel(model=f"{model.provider}/{model.name}"))
+            ok, took_ms, error, dimensions = answered.ok, answered.took_ms, answered.error, None
+        else:
+            tested = await self.caller.call(TEST_PROVIDER, TestProvider(name=model.provider, model=model.name))
+            ok, took_ms, error, dimensions = tested.ok, tested.took_ms, tested.error, tested.dimensions
+        return ModelTested(
+            ok=ok,
+            provider=model.provider,
+            model=model.name,
+            kind=model.kind,
+            dimensions=dimensions,
+            took_ms=took_ms,
+            error=error,
+        )
+
     async def delete_model(self, id: ModelInPath) -> None:  # noqa: A002
         """Delete a model that is not the default. The last chat model can be deleted, too."""
         await self.caller.call(DELETE_MODEL, ModelSelector(id=id))
@@ -149,5 +174,7 @@ def add_embedding_registry_routes(router: DocumentedRouter, routes: EmbeddingReg
     )
     router.add("GET", f"{_MODELS}/default", Role.READER, routes.get_default_model, GET_DEFAULT_MODEL.errors)
     router.add("GET", _MODEL, Role.READER, routes.get_model, GET_MODEL.errors)
+    tests = tuple(dict.fromkeys((*GET_MODEL.errors, *TEST_PROVIDER.errors, *TEST_CHAT_MODEL.errors)))
+    system.add("POST", f"{_MODEL}/test", Role.ADMIN, routes.test_model, tests)
     system.add("PATCH", _MODEL, Role.ADMIN, routes.update_model, UPDATE_MODEL.errors, example={"is_default": True})
     system.add("DELETE", _MODEL, Role.ADMIN, routes.delete_model, DELETE_MODEL.errors, status=204)

@@ -28,6 +28,7 @@ from skillbus.contracts.sandbox.program_runs import (
     ProgramReply,
     ProgramRequest,
 )
+from skillbus.contracts.validation import describe_problems
 
 _END_S: Final = 5.0
 """Time for cancelled calls to end by themselves."""
@@ -84,7 +85,7 @@ class ProgramSession:
             result = await self._carry_out(ProgramRequest.model_validate_json(body))
             encoded = b'{"result":%b}' % result
         except ValidationError as error:
-            said = f"not a request of a program: {error.error_count()} problems, at first {error.errors()[0]['msg']}"
+            said = f"not a request of a program: {describe_problems(error, limit=1)}"
             encoded = _encode_error(RequestError(ErrorCode.INVALID_REQUEST, said))
         except (AgentError, RequestError) as error:
             encoded = _encode_error(self._translate(error))

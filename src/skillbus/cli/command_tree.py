@@ -115,7 +115,15 @@ COMMANDS: Final[Entries] = {
             "diff": CommandEntry(
                 "knowledge.commands:compare_versions", "Show the differences between two versions of an item."
             ),
-            "review": CommandEntry("knowledge.commands:review_items", "Approve or reject pending items."),
+            "proposals": CommandEntry(
+                "knowledge.review_commands:list_proposals", "List the learned items that wait for review."
+            ),
+            "proposal": CommandEntry(
+                "knowledge.review_commands:show_proposal", "Show a learned item with its evidence."
+            ),
+            "review": CommandEntry(
+                "knowledge.review_commands:review_items", "Approve, reject, merge, supersede or snooze pending items."
+            ),
             "search": CommandEntry("knowledge.search_commands:search_items", "Find the items that fit a query."),
             "context": CommandEntry(
                 "knowledge.search_commands:build_context", "Build a context for a model from the hits."

@@ -209,7 +209,7 @@ def test_pending_items_are_reviewed_and_the_exit_code_says_whether_all_were(
     base.answers["POST /review"] = {"results": [good, bad], "succeeded": 1, "failed": 1}
     result = skillbus("knowledge", "review", "reject", "i-0", "i-1", externals=base.externals())
     assert (result.exit_code, "it is archived" in result.stdout) == (1, True)
-    assert "not reviewed: 1 of 2 items" in result.stderr
+    assert "1 of 2 items were not reviewed" in result.stderr
     whole = skillbus("knowledge", "review", "reject", "i-0", "i-1", "--json", externals=base.externals())
     assert (whole.exit_code, whole.stderr, json.loads(whole.stdout)["failed"]) == (1, "", 1)
 
@@ -256,3 +256,47 @@ def test_a_project_inherits_from_another_or_from_none(skillbus: CommandLine, bas
     assert base.body() == {"parent": None}
     assert "its own items only" in skillbus("knowledge", "project", externals=base.externals()).stdout
     assert [it.method for it in base.requests] == ["PUT", "PUT", "GET"]
+
+
+def test_a_proposal_is_shown_with_its_evidence_and_the_item_that_it_would_change(
+    skillbus: CommandLine, base: FakeKnowledge
+) -> None:
+    learned = {
+        "kind": "config",
+        "type": "project_config",
+        "title": "pool size",
+        "content": "The pool has 10 places.",
+        "statement": {"subject": "pool", "predicate": "size", "value": "10"},
+        "evidence": [{"file": "app.log", "line": 7, "quote": "pool=10\x1b[31m"}],
+        "confidence": {"low": 0.5, "high": 0.9},
+        "seen": 3,
+        "addresses_assistant": True,
+    }
+    proposal = {
+        "id": "i-0",
+        "job": ID,
+        "kind": "conflict",
+        "reason": "apart from: -20, +10",
+        "learned": learned,
+        "first_seen": WHEN,
+        "last_seen": WHEN,
+    }
+    waiting = {"item": item_record("i-0"), "proposal": proposal, "other": item_record("i-1", content="It has 20.")}
+    base.answers["/i-0/proposal"] = waiting
+    base.answers["/proposals"] = {"proposals": [waiting], "total": 1}
+    shown = skillbus("knowledge", "proposal", "i-0", externals=base.externals()).stdout
+    for said in ("conflict: apart from", "app.log:7", "pool=10", "It has 20.", "addresses the assistant", "3 times"):
+        assert said in shown
+    listed = skillbus("knowledge", "proposals", "--kind", "conflict", externals=base.externals()).stdout
+    assert "(!) " in listed
+    assert "1 proposal" in listed
+
+
+def test_a_decision_carries_the_other_item_and_the_changes_of_the_reviewer(
+    skillbus: CommandLine, base: FakeKnowledge
+) -> None:
+    good = {"id": "i-0", "ok": True, "status": "archived", "version": 2}
+    base.answers["POST /review"] = {"results": [good], "succeeded": 1, "failed": 0}
+    words = ["merge", "i-0", "--other", "i-1", "--content", "Both."]
+    assert skillbus("knowledge", "review", *words, externals=base.externals()).exit_code == 0
+    assert base.body() == {"ids": ["i-0"], "action": "merge", "other": "i-1", "changes": {"content": "Both."}}

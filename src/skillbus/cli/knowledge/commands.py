@@ -5,8 +5,6 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli.client.http_api import KNOWLEDGE
-from skillbus.cli.completion import complete_pending
-from skillbus.cli.errors import NotReviewedError
 from skillbus.cli.knowledge import view
 from skillbus.cli.knowledge.options import (
     AllTags,
@@ -19,10 +17,9 @@ from skillbus.cli.knowledge.options import (
     Types,
     Version,
     build_headers,
-    read_item_id,
 )
 from skillbus.cli.options import build_request
-from skillbus.cli.output import clean_line, clean_text, format_number
+from skillbus.cli.output import clean_line, clean_text
 from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
 from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeWritten
@@ -31,10 +28,7 @@ from skillbus.contracts.learner.projects import KnowledgeProject
 from skillbus.contracts.learner.usage import GetKnowledgeStats, ItemUsage, KnowledgeStats
 from skillbus.contracts.learner.versions import (
     KnowledgeDiffed,
-    KnowledgeReviewed,
     KnowledgeVersionsListed,
-    ReviewAction,
-    ReviewKnowledge,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT
 
@@ -49,11 +43,6 @@ AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="State
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print it as Markdown with front matter.")]
 From = Annotated[int, typer.Argument(metavar="FROM", min=1, help="Earlier version.")]
 To = Annotated[int, typer.Argument(metavar="TO", min=1, help="Later version.")]
-Decision = Annotated[ReviewAction, typer.Argument(metavar="approve|reject", help="Decision on the items.")]
-Ids = Annotated[
-    list[str],
-    typer.Argument(metavar="ID...", help="Pending items.", autocompletion=complete_pending, parser=read_item_id),
-]
 Helpful = Annotated[bool, typer.Option("--helpful/--unhelpful", help="Your rating of the item.", show_default=False)]
 RatedQuery = Annotated[str, typer.Option("--query", help="Query the item was found with; it has one rating from you.")]
 Comment = Annotated[str, typer.Option("--comment", help="Your remark.")]
@@ -168,25 +157,6 @@ async def compare_versions(session: Session, item: Id, from_version: From, to_ve
     out = session.output.out
     coloured = out.is_terminal and not out.no_color
     session.output.show_result(found, lambda: view.render_diff(found, coloured=coloured))
-
-
-@remote_command("skillbus knowledge review approve live-headers order-limits")
-async def review_items(session: Session, action: Decision, items: Ids, reason: Reason = None, by: By = None) -> None:
-    """Approve or reject pending items.
-
-    Exits with 1 if any could not be reviewed; the others are.
-    """
-    fields = {"ids": list(dict.fromkeys(items)), "action": action, "reason": reason}
-    request = build_request(ReviewKnowledge, fields)
-    body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
-    path, headers = f"{KNOWLEDGE}/review", build_headers(by)
-    found = await session.connection.request(KnowledgeReviewed, "POST", path, json=body, headers=headers)
-    session.output.show_result(found, lambda: view.render_reviewed(found))
-    if found.failed:
-        advice = "`skillbus knowledge list --status pending` shows the pending items."
-        session.fail(
-            NotReviewedError(f"not reviewed: {found.failed} of {format_number(len(found.results), 'item')}", advice)
-        )
 
 
 @remote_command("skillbus knowledge feedback live-headers --helpful --query 'headers of the live API'")

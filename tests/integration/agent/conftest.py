@@ -44,7 +44,8 @@ class Agent:
         """Add a server that is a script of ours to the file, under the name of its first argument."""
         name = args[0].replace("_", "-") if args else script
         words = (SERVERS / f"{script}.py", *args)
-        return await add_script(self.bus.caller, self.mcp_file, name, words, **{"timeout_s": 3, **given})
+        limits: dict[str, JsonValue] = {"timeout_s": 3, "start_timeout_s": 20}
+        return await add_script(self.bus.caller, self.mcp_file, name, words, **limits | given)
 
     async def server(self, name: str) -> McpServer:
         return await self.bus.caller.call(GET_MCP_SERVER, McpServerSelector(name=name))

@@ -56,9 +56,27 @@ async def test_a_server_that_is_removed_is_gone_with_its_tools(agent: Agent) -> 
 
 
 async def test_a_server_that_hangs_at_its_start_is_failed_at_its_time(agent: Agent) -> None:
-    server = await agent.start("hostile", "hangs", timeout_s=0.5)
+    server = await agent.start("hostile", "hangs", timeout_s=0.5, start_timeout_s=0.5)
     assert server.state is McpServerState.FAILED
     assert "did not begin a session within 0.5 s" in (server.problem or "")
+
+
+async def test_the_first_start_of_a_command_may_take_longer_than_a_reply(agent: Agent, tmp_path: Path) -> None:
+    downloaded = tmp_path / "downloaded"
+    adding = asyncio.create_task(agent.start("hostile", "downloads", str(downloaded), timeout_s=0.5))
+    slow = await eventually(lambda: find_server(agent, "downloads"), lambda server: server and server.problem)
+    assert slow is not None
+    assert (slow.state, "its first start is under way" in (slow.problem or "")) == (McpServerState.CONNECTING, True)
+    downloaded.write_text("")
+    server = await adding
+    assert (server.state, server.problem) == (McpServerState.CONNECTED, None)
+
+
+async def find_server(agent: Agent, name: str) -> McpServer | None:
+    try:
+        return await agent.server(name)
+    except RequestError:  # not read yet
+        return None
 
 
 async def test_a_server_that_hangs_at_its_list_is_failed_at_its_time(agent: Agent) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.agent.domain.ports import Registration, ServerGreeting
+from skillbus.agent.domain.ports import Registration, ReportSlowStart, ServerGreeting
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
 from skillbus.agent.domain.servers.operator_file import OperatorFileError
 from skillbus.agent.domain.servers.operator_servers import OperatorServers
@@ -44,6 +44,7 @@ class Store:
     def __init__(self) -> None:
         self.kept: dict[ServerKey, StoredRecord[RegisteredServer]] = {}
         self.revision = 0
+        self.saved: list[RegisteredServer] = []
 
     async def load_server(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         return self.kept.get(key)
@@ -54,6 +55,7 @@ class Store:
             raise WriteConflictError(server.key.name)
         self.revision += 1
         self.kept[server.key] = StoredRecord(server, self.revision)
+        self.saved.append(server)
         return self.kept[server.key]
 
     async def delete_server(self, key: ServerKey) -> None:
@@ -77,6 +79,9 @@ class Server:
     open_now: int = 0
     ends: asyncio.Event | None = None
     """Until it is set, no session has ended."""
+    starts_slowly: bool = False
+    first_starts: list[bool] = field(default_factory=list)
+    """For each session, whether it was opened as a first start."""
     on_change: Callable[[], None] = lambda: None
     calls: list[tuple[str, Mapping[str, JsonValue]]] = field(default_factory=list)
 
@@ -89,7 +94,12 @@ class Server:
             raise ServerFailedError(self.fails)
 
     @asynccontextmanager
-    async def open(self, _: Registration, on_change: Callable[[], None]) -> AsyncGenerator["Server"]:
+    async def open(
+        self, _: Registration, on_change: Callable[[], None], report_slow_start: ReportSlowStart | None
+    ) -> AsyncGenerator["Server"]:
+        if self.starts_slowly and report_slow_start is not None:
+            await report_slow_start(300.0)
+        self.first_starts.append(report_slow_start is not None)
         self.check()
         self.opened += 1
         self.open_now += 1

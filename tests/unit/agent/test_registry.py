@@ -26,6 +26,23 @@ async def test_a_server_is_listed_when_it_is_registered(world: World, servers: S
     assert (kind, fact.created) == ("listed", 2)
 
 
+async def test_only_the_first_start_of_a_server_may_take_long_which_is_shown(
+    world: World, servers: ServerRegistry
+) -> None:
+    world.server.starts_slowly = True
+    server = await servers.register(RAW, WAIT_S)
+    first, last = world.store.saved[1].seen, server.seen
+    assert (first.state, "300 s" in (first.problem or "")) == (McpServerState.CONNECTING, True)
+    assert (last.state, last.problem) == (McpServerState.CONNECTED, None)
+    world.server.fails = "it is gone"
+    world.server.on_change()
+    assert await holds(lambda: world.store.kept[KEY].record.seen.state is McpServerState.FAILED)
+    world.server.fails = None
+    assert await holds(lambda: world.store.kept[KEY].record.seen.state is McpServerState.CONNECTED)
+    assert world.server.first_starts[0]
+    assert not any(world.server.first_starts[1:])
+
+
 async def test_registering_again_replaces_and_takes_out_what_is_gone(world: World, servers: ServerRegistry) -> None:
     first = await servers.register(RAW, WAIT_S)
     world.server.tools = [tool("three")]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from skillbus.cli.server.launcher import Externals
-from skillbus.cli.tools import mcp_file
+from skillbus.cli.tools import mcp_commands, mcp_file
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -71,6 +71,21 @@ def test_a_command_is_written_to_the_file_and_started_by_no_request(
     assert stat.S_IMODE((data / "mcp.json").stat().st_mode) == 0o600
     assert [(method, path) for method, path, _ in tools.requests] == [("POST", "/api/mcp-servers/every/refresh")]
     assert result.stdout.splitlines()[-1].split()[:3] == ["every", "mcp.json", "connected"]
+
+
+def test_a_slow_first_start_is_waited_for_with_a_note_and_its_failure_is_shown_whole(
+    skillbus: CommandLine, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_commands, "_LOOK_EVERY_S", 0)
+    said = [f"npm error line {number} of some eighty characters, as those of programs are" for number in range(6)]
+    connecting = FROM_FILE | {"state": "connecting"}
+    failed = FROM_FILE | {"state": "failed", "problem": f"its process ended; its last output: {' / '.join(said)}"}
+    answers = iter([connecting, connecting, failed])
+    externals = Externals(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=next(answers))))
+    result = skillbus("mcp", "add", "every", "--data", str(data), *COMMAND, externals=externals)
+    assert (result.exit_code, list(answers)) == (1, [])
+    assert result.stderr.count("may download a package") == 1
+    assert [line for line in said if line not in result.stderr] == []
 
 
 def test_other_entries_and_unknown_keys_stay(skillbus: CommandLine, tools: FakeTools, data: Path) -> None:

@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from skillbus.common.bus import headers as bus_headers
 from skillbus.common.testing import eventually
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.gateway.sessions import CSRF_HEADER
 from skillbus.contracts.message import Message
@@ -113,7 +114,28 @@ async def test_calls_are_streamed_and_other_requests_get_plain_json(world: World
         together = await asyncio.gather(find_form("tools/call", **run), find_form("ping"))
     long = {"call_tool", "run_skill"}
     assert calls == {name: "event-stream" if name in long else "json" for name in ARGUMENTS}
-    assert (others, together) == ({"json"}, ["event-stream", "json"])
+    assert (others, list(together)) == ({"json"}, ["event-stream", "json"])
+
+
+async def test_arguments_of_a_call_are_named_as_by_the_command_line_too(world: World) -> None:
+    calls = list[Message]()
+
+    def call(request: Message) -> Message:
+        calls.append(request)
+        return ToolCalled(id="skill:x", run_id="0" * 32, duration_ms=1)
+
+    world.caller.on(CALL_TOOL, call)
+    async with world.client(world.add_key(Role.RUNNER, "team")) as client:
+        session = await open_session(client)
+        for word in ("arguments", "args"):
+            await request(client, session, "tools/call", name="run_skill", arguments={"name": "x", word: {"n": 1}})
+        (schema,) = (
+            tool["inputSchema"]["properties"]
+            for tool in (await request(client, session, "tools/list"))["result"]["tools"]
+            if tool["name"] == "run_skill"
+        )
+    assert [call.arguments for call in calls if isinstance(call, CallTool)] == [{"n": 1}, {"n": 1}]
+    assert {"arguments", "args"} & schema.keys() == {"arguments"}
 
 
 async def test_only_keys_and_sessions_with_their_token_are_let_in(world: World, endpoint: McpEndpoint) -> None:

@@ -14,7 +14,9 @@ from skillbus.cli.session import Session, remote_command
 Action = Annotated[
     str | None, typer.Argument(help="Action of the skill. Default: its default action.", show_default=False)
 ]
-Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
+Args = Annotated[
+    str | None, typer.Option("--args", "--arguments", metavar="JSON", help="Arguments by name, as a JSON object.")
+]
 Stdin = Annotated[str | None, typer.Option("--stdin", metavar="FILE", help="Standard input of the skill; - for ours.")]
 Files = Annotated[
     list[Path] | None,

@@ -31,7 +31,9 @@ Id = Annotated[
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="Arguments by name.", show_default=False)
 ]
-Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
+Args = Annotated[
+    str | None, typer.Option("--args", "--arguments", metavar="JSON", help="Arguments by name, as a JSON object.")
+]
 Action = Annotated[str | None, typer.Option("--action", help="Action of a skill. Default: its default action.")]
 Files = Annotated[
     list[Path] | None,

@@ -1,13 +1,15 @@
 """`skillbus mcp`."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from skillbus.agent.domain.errors import LAST_WORDS_SEPARATOR
 from skillbus.agent.domain.servers.operator_file import MCP_FILE, CommandServer
 from skillbus.cli import tables
 from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS
@@ -46,6 +48,9 @@ Env = Annotated[
     ),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that the server has for a reply.")]
+_SLOW_START_S: Final = 3.0
+_LOOK_EVERY_S: Final = 1.0
+_SLOW_NOTE: Final = "{} is starting. A first start may download a package, which can take minutes."
 
 
 @remote_command(
@@ -164,9 +169,8 @@ async def refresh_servers(session: Session, names: Sequence[str], path: Path) ->
     """
     servers: list[McpServer] = []
     for name in names:
-        where, params = join_path(MCP_SERVERS, name, "refresh"), session.connection.scope
         try:
-            server = await session.connection.request(McpServer, "POST", where, params=params, wait_s=MCP_S)
+            server = await _await_start(session, name)
         except UnreachableError:
             session.output.print_note(f"No skillbus answers. It follows {path} when it starts.")
             return []
@@ -184,8 +188,33 @@ async def refresh_servers(session: Session, names: Sequence[str], path: Path) ->
     return servers
 
 
+async def _await_start(session: Session, name: str) -> McpServer | None:
+    """Return the server when its start has succeeded or failed, which a note explains if it takes long."""
+    where, params = join_path(MCP_SERVERS, name), session.connection.scope
+    refresh = session.connection.request(McpServer, "POST", f"{where}/refresh", params=params, wait_s=MCP_S)
+    refreshing = asyncio.create_task(refresh)
+    try:
+        await asyncio.wait({refreshing}, timeout=_SLOW_START_S)
+        is_slow = not refreshing.done()
+        if is_slow:
+            session.output.print_note(_SLOW_NOTE.format(name))
+        server = await refreshing
+    finally:
+        refreshing.cancel()
+    while server.state is McpServerState.CONNECTING:  # until the agent gives it up
+        if not is_slow:
+            session.output.print_note(_SLOW_NOTE.format(name))
+        is_slow = True
+        await asyncio.sleep(_LOOK_EVERY_S)
+        server = await session.connection.request(McpServer, "GET", where, params=params)
+    return server
+
+
 def _print_server(session: Session, server: McpServer) -> None:
     session.output.show_result(server, lambda: render_servers((server,)))
+    if server.problem is not None:
+        for line in server.problem.split(LAST_WORDS_SEPARATOR):
+            session.output.print_note(line, "red")  # whole, which the table has no room for
     if server.quarantined:
         session.output.print_note("`skillbus tools list --state quarantined` shows the tools to accept.", "yellow")
     if server.state is McpServerState.FAILED:

@@ -39,7 +39,9 @@ _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _VS_CODE_MEMBER: Final = "servers"
 _VALUES: Final = ("env", "headers")
 """Members whose values can be references to variables."""
-_USED: Final = frozenset({"type", "command", "args", "url", *_VALUES, "project", "timeout_s", "disabled"})
+_USED: Final = frozenset(
+    {"type", "command", "args", "url", *_VALUES, "project", "timeout_s", "start_timeout_s", "disabled"}
+)
 
 
 @dataclass(frozen=True, slots=True)

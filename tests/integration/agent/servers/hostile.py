@@ -92,6 +92,8 @@ def answered(request: dict[str, object]) -> dict[str, object] | None:
         case "initialize":
             if HOW == "hangs":
                 time.sleep(600)
+            while HOW == "downloads" and not Path(sys.argv[2]).exists():
+                time.sleep(0.01)
             server = {"name": Path(sys.argv[2]).read_text() if HOW == "renames" else HOW, "version": "1"}
             capabilities = {"tools": {"listChanged": True}}
             return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": server}

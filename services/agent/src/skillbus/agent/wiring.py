@@ -32,7 +32,7 @@ from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
 from skillbus.agent.domain.chat.model_test import ChatModelTester
 from skillbus.agent.domain.chat.step_calls import StepCaller
 from skillbus.agent.domain.chat.turns import TurnPorts, TurnRegistry
-from skillbus.agent.domain.ports import Registration, ToolSession
+from skillbus.agent.domain.ports import Registration, ReportSlowStart, ToolSession
 from skillbus.agent.domain.programs.runner import ProgramRunner
 from skillbus.agent.domain.programs.session import ProgramLimits
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
@@ -174,12 +174,17 @@ def make_builtin_tools(caller: Caller, files: Path, *more: BuiltinTool, without:
 
 
 def _open_session(
-    registration: Registration, on_change: Callable[[], None], *, outside: OutsideAccess, servers: OperatorServers
+    registration: Registration,
+    on_change: Callable[[], None],
+    report_slow_start: ReportSlowStart | None,
+    *,
+    outside: OutsideAccess,
+    servers: OperatorServers,
 ) -> AbstractAsyncContextManager[ToolSession]:
     # The MCP SDK is imported with the first session: it takes memory and a second.
     from skillbus.agent.adapters.mcp.session import open_mcp_session  # noqa: PLC0415
 
-    return open_mcp_session(servers.find_server(registration), on_change, outside)
+    return open_mcp_session(servers.find_server(registration), on_change, report_slow_start, outside)
 
 
 def _get_time() -> datetime:

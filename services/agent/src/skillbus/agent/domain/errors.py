@@ -23,6 +23,9 @@
 A tool that reports a failure is no error: its answer has `is_error`.
 """
 
+LAST_WORDS_SEPARATOR = " / "
+"""Text between the lines of a server's last output, in the message of its failure."""
+
 
 class AgentError(Exception):
     """Base of all errors of the agent."""

@@ -47,10 +47,15 @@ class ToolSession(Protocol):
 
 
 Registration: TypeAlias = RegisterMcpServer | FileServerRecord
-OpenSession: TypeAlias = Callable[[Registration, Callable[[], None]], AbstractAsyncContextManager[ToolSession]]
+ReportSlowStart: TypeAlias = Callable[[float], Awaitable[None]]
+"""Is told that a command is still starting for the first time, and how many seconds that may take in all."""
+OpenSession: TypeAlias = Callable[
+    [Registration, Callable[[], None], ReportSlowStart | None], AbstractAsyncContextManager[ToolSession]
+]
 """Opens a session with a server for the duration of the context. Raises ServerFailedError.
 
-It calls the given function when the server reports that its list changed, and when the session ends.
+It calls the first function when the server reports that its list changed, and when the session ends. The second one is
+given for the first start of a server. A command then has its `start_timeout_s`, in which it may download a package.
 """
 
 AnnounceServer: TypeAlias = Callable[[Event[McpServerSeen], McpServerSeen], Awaitable[None]]

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Final
 
 import anyio
@@ -17,15 +18,19 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from skillbus.agent.adapters.mcp.http import MESSAGE_BYTES, OnFault, Streams
-from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.common.background import bind_to_parent, finish_within
+from skillbus.agent.domain.errors import LAST_WORDS_SEPARATOR, ServerFailedError
+from skillbus.common.background import bind_to_parent
 
 PASSED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Environment variables that a server inherits: those that programs need to find their files."""
-LAST_LINES: Final = 5
+LAST_LINES: Final = 6
 LAST_WORDS_BYTES: Final = 8 * 1024
+_LINE_CHARACTERS: Final = 150
 _CHUNK: Final = 64 * 1024
 _GRACE_S: Final = 1.0
+_LOOK_S: Final = 0.01
+_END_S: Final = 5.0
+"""Time to end after SIGTERM. A killed `npx` or `uvx` leaves a broken cache."""
 
 
 class LastWords:
@@ -40,9 +45,16 @@ class LastWords:
             self._tail = (self._tail + chunk)[-LAST_WORDS_BYTES:]
 
     def format_lines(self) -> str:
-        """Return the last lines on one line."""
-        lines = self._tail.decode(errors="replace").strip().splitlines()
-        return " / ".join(line.strip()[:200] for line in lines[-LAST_LINES:])
+        """Return the last lines that say something, on one line.
+
+        Left out are indented lines, which are frames of stacks and excerpts of code, repeated lines, and lines that are
+        the beginning of another, such as the bare prefix of a log.
+        """
+        lines = [line.rstrip() for line in self._tail.decode(errors="replace").splitlines() if line.strip()]
+        said = dict.fromkeys([line for line in lines if not line[0].isspace()] or lines)
+        begun = {line for line, following in pairwise(sorted(said)) if following.startswith(line)}
+        last = [line.strip()[:_LINE_CHARACTERS] for line in said if line not in begun][-LAST_LINES:]
+        return LAST_WORDS_SEPARATOR.join(last)
 
 
 @asynccontextmanager
@@ -161,15 +173,22 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
     await asyncio.wait(tasks)
     if process.stdin is not None:
         process.stdin.close()
-    for sent in (None, signal.SIGTERM):
-        if sent is not None:
-            _signal(process.pid, sent)
-        if await finish_within(process.wait(), _GRACE_S):
-            break
+    if not await _has_exited(process, _GRACE_S):
+        _signal(process.pid, signal.SIGTERM)
+        await _has_exited(process, _END_S)
     _signal(process.pid, signal.SIGKILL)
-    await finish_within(process.wait(), _GRACE_S)
+    await _has_exited(process, _GRACE_S)
     # Unread output keeps the pipes open, and so does a child that left the process group.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio offers no other way
+
+
+async def _has_exited(process: asyncio.subprocess.Process, within_s: float) -> bool:
+    """Return True once the process has exited. `wait` would also wait for the end of output that nobody reads."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while process.returncode is None:  # noqa: ASYNC110 - it sets no event
+                await asyncio.sleep(_LOOK_S)
+    return process.returncode is not None
 
 
 async def _await_shielded(ending: asyncio.Task[None]) -> None:

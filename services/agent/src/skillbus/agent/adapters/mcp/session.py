@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from importlib.metadata import version
@@ -30,7 +31,7 @@ from skillbus.agent.adapters.mcp.http import Streams, open_http_streams
 from skillbus.agent.adapters.mcp.process import LastWords, open_process_streams
 from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
-from skillbus.agent.domain.ports import ServerGreeting
+from skillbus.agent.domain.ports import ReportSlowStart, ServerGreeting
 from skillbus.agent.domain.servers.operator_file import CommandServer, OperatorServer
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.outbound.secret_grants import STDIO
@@ -42,6 +43,8 @@ LISTING_BYTES: Final = 64 * 1024 * 1024
 MAX_TOOLS: Final = 20_000
 MAX_PAGES: Final = 2_000
 _CLOSE_S: Final = 5.0
+_SLOW_START_S: Final = 5.0
+"""Time after which a first start is reported as slow."""
 _NO_TIME_LIMIT: Final = timedelta(days=1)
 """Time limit of the SDK. The session itself waits for each request, or for the end of the session."""
 _NAME_MAX: Final = 200
@@ -87,7 +90,10 @@ class _ErrorAnswer(Exception):  # noqa: N818 - an answer, raised to leave the re
 
 @asynccontextmanager
 async def open_mcp_session(
-    server: OperatorServer, on_change: Callable[[], None], outside: OutsideAccess
+    server: OperatorServer,
+    on_change: Callable[[], None],
+    report_slow_start: ReportSlowStart | None,
+    outside: OutsideAccess,
 ) -> AsyncGenerator["McpSession"]:
     """Implement `OpenSession` with the SDK. References to secrets are resolved when a session begins."""
     values = server.env if isinstance(server, CommandServer) else server.headers
@@ -104,7 +110,10 @@ async def open_mcp_session(
     referenced = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
     session = McpSession(tuple(given.values()), referenced, on_change)
     plain = {name: value.get_secret_value() for name, value in given.items()}
+    start = None
     if isinstance(server, CommandServer):
+        if report_slow_start is not None:
+            start = FirstStart(max(server.timeout_s, server.start_timeout_s), report_slow_start)
         streams = open_process_streams((server.command, *server.args), plain, session.end, LastWords())
     else:
         if invalid := [name for name, value in plain.items() if not _HEADER_VALUE.fullmatch(value)]:
@@ -112,8 +121,16 @@ async def open_mcp_session(
                 f"the value of the header {invalid[0]} has characters that are not allowed in headers"
             )
         streams = open_http_streams(server.url, plain, server.timeout_s, session.end, outside.addresses)
-    async with session.hold(streams, server.timeout_s):
+    async with session.hold(streams, server.timeout_s, start):
         yield session
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStart:
+    """First start of a command, which may download a package."""
+
+    timeout_s: float
+    report_slow: ReportSlowStart
 
 
 class McpSession:
@@ -183,22 +200,37 @@ class McpSession:
         return [redact_json(value, self._secrets) for value in values]
 
     @asynccontextmanager
-    async def hold(self, streams: AbstractAsyncContextManager[Streams], timeout_s: float) -> AsyncGenerator[None]:
-        """Open the session within `timeout_s`, and close it at the end of the context. Raises ServerFailedError."""
+    async def hold(
+        self, streams: AbstractAsyncContextManager[Streams], timeout_s: float, start: FirstStart | None = None
+    ) -> AsyncGenerator[None]:
+        """Open the session within `timeout_s` or that of its first start, and close it at the end of the context.
+
+        Raises:
+            ServerFailedError: The session did not begin.
+        """
         for name in _SDK_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)  # they log what a server sends, with tracebacks
         holder = asyncio.create_task(self._hold(streams), context=contextvars.Context())
         try:
-            await _wait_for_either(self._opened, self._ended, timeout_s)
-            self.check()
-            if not self._opened.done():
-                raise ServerFailedError(f"it did not begin a session within {timeout_s:g} s")
+            await self._wait_until_open(timeout_s, start)
             yield
         finally:
             self._closing.set()
             await asyncio.wait({holder}, timeout=_CLOSE_S if self._opened.done() else 0)
             holder.cancel()
             await asyncio.wait({holder})
+
+    async def _wait_until_open(self, timeout_s: float, start: FirstStart | None) -> None:
+        limit_s, waited_s = timeout_s, 0.0
+        if start is not None:
+            limit_s, waited_s = start.timeout_s, min(timeout_s, _SLOW_START_S)
+            await _wait_for_either(self._opened, self._ended, waited_s)
+            if not (self._opened.done() or self._ended.done()):
+                await start.report_slow(limit_s)
+        await _wait_for_either(self._opened, self._ended, limit_s - waited_s)
+        self.check()
+        if not self._opened.done():
+            raise ServerFailedError(f"it did not begin a session within {limit_s:g} s")
 
     async def _hold(self, streams: AbstractAsyncContextManager[Streams]) -> None:
         try:

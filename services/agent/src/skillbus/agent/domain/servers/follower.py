@@ -73,6 +73,7 @@ class ServerFollower:
         self._ports = ports
         self._timing = timing
         self._session: ToolSession | None = None
+        self._had_session = False
         self._failures = 0
         self._forced = False
         self._last: tuple[ServerListing, SyncReport, float] | None = None
@@ -158,13 +159,24 @@ class ServerFollower:
 
     async def _run_session(self) -> None:
         self._begin_listing()
-        async with self._ports.open_session(self.server.registration, self._changed.set) as session:
-            self._session = session
+        report = None if self._had_session else self._report_slow_start
+        async with self._ports.open_session(self.server.registration, self._changed.set, report) as session:
+            self._session, self._had_session = session, True
             try:
                 while not self._stopped:
                     await self._list_and_wait(session)
             finally:
                 self._session = None
+
+    async def _report_slow_start(self, limit_s: float) -> None:
+        problem = f"its first start is under way: it may be downloading a package, and has {limit_s:g} s for that"
+        log.info("mcp_server_starts_slowly", server=self.server.registration.name, limit_s=limit_s)
+        try:
+            await self._store_seen(
+                self.server.seen.model_copy(update={"state": McpServerState.CONNECTING, "problem": problem})
+            )
+        except RequestError as error:
+            log.warning("mcp_server_start_not_recorded", server=self.server.registration.name, error=error.message)
 
     async def _list_and_wait(self, session: ToolSession) -> None:
         session.check()

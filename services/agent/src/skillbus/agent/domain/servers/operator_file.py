@@ -3,7 +3,7 @@
     {"mcpServers": {"files": {"command": "npx", "args": ["-y", "…"], "env": {"KEY": "env:KEY"}},
                     "other": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "env:OTHER"}}}}
 
-An entry may also have `project`, `timeout_s` and `disabled`. Other keys are ignored.
+An entry may also have `project`, `timeout_s`, `start_timeout_s` and `disabled`. Other keys are ignored.
 """
 
 import json
@@ -45,6 +45,8 @@ class CommandServer(ProjectMessage):
     )
     """Environment variables. Values `env:NAME` and `file:PATH` are references to secrets."""
     timeout_s: ServerTimeout = 20.0
+    start_timeout_s: Annotated[float, Field(ge=0.5, le=3_600.0, allow_inf_nan=False)] = 300.0
+    """Time for the first start, in which `npx` or `uvx` may download a package. Later starts have `timeout_s`."""
 
 
 OperatorServer: TypeAlias = RegisterMcpServer | CommandServer

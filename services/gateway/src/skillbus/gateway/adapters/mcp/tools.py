@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 from starlette.types import Scope
 
 from skillbus.gateway.adapters.mcp.inner_request import send_inner_request
@@ -37,7 +37,13 @@ class ToolSearchArguments(ToolArguments):
 
 
 class CallOptions(ToolArguments):
-    arguments: Annotated[_ANY_OBJECT, Field(description="Arguments by name, as the tool's parameters say.")] = {}
+    arguments: Annotated[
+        _ANY_OBJECT,
+        Field(
+            description="Arguments by name, as the tool's parameters say.",
+            validation_alias=AliasChoices("arguments", "args"),  # the latter is the option of the command line
+        ),
+    ] = {}
     action: Annotated[str | None, Field(description="Action of a skill; by default its default action.")] = None
     files: Annotated[dict[str, str], Field(description="Input files of a skill by name, in base64.")] = {}
     timeout_s: Annotated[float | None, Field(gt=0, le=3600, description="Seconds that it may take.")] = None

@@ -14,7 +14,8 @@ _COVERAGE: Final = 0.8
 _MOST_COLUMNS: Final = 14
 _MOST_WORDS: Final = 6
 """Most words before a time or a level."""
-_SAMPLE_LINES: Final = 500
+HEADER_CHARACTERS: Final = 512
+"""Most characters of a line that are searched for its header."""
 _BRACKETS: Final = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]|\((?:[^()]|\([^()]*\))*\)"
 _IDS: Final = r"\[(?:[a-z]{2,8}-)?[0-9a-fA-F -]*\]"
 
@@ -44,7 +45,7 @@ _PATTERNS: Final[dict[ColumnKind, str]] = {
     ColumnKind.TIME: rf"[\[(<]?{TIME_PATTERN}(?:[\])>:,]+{_END}|(?=[\s|,\]]|$))",
     ColumnKind.LEVEL: rf"(?:[\[<(] ?(?:{LEVEL_WORDS}) ?[\]>)]:?|(?:{LEVEL_WORDS}):?){_END}",
     ColumnKind.SEPARATOR: rf"(?:\|{{1,2}}|(?:-{{1,3}}|–|—|:{{1,3}}|>{{1,3}}|=>){_END})",
-    ColumnKind.LABEL: r"(?:(?![-|] )[^\s|]+ +){1,5}[-|] ",
+    ColumnKind.LABEL: rf"(?:(?![-|] )(?:{_BRACKETS}|[^\s|\[\]]+(?:\[[^\[\]\s]*\])?) +){{1,5}}[-|] ",
     ColumnKind.COMPONENT: rf"(?:--? )?{_NAME}(?:\([^()\s]*\))?(?:\[[^\]\s]*\])?:(?:\d+\])?{_END}",
     ColumnKind.DOTTED: rf"[A-Za-z_$][\w$-]*(?:[./][\w$-]+)+(?:\[[^\]\s]*\])?{_END}",
     ColumnKind.CONTEXT: rf"{_IDS}{_END}",
@@ -79,7 +80,7 @@ class HeaderLayout:
 
 def detect_header(lines: Sequence[str]) -> HeaderLayout:
     """Detect the header that most of the first lines share."""
-    sample = [line for line in lines[:_SAMPLE_LINES] if line.strip() and not line[0].isspace()]
+    sample = [line[:HEADER_CHARACTERS] for line in lines if line.strip() and not line[0].isspace()]
     timed = [line for line in sample if TIME_NEAR_START.match(line)]
     if len(timed) * 10 >= len(sample):
         sample = timed

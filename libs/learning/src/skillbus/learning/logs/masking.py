@@ -28,7 +28,7 @@ _TOKEN_END: Final = rf"(?!{_IN_TOKEN})"
 _SINGLE_RULES: Final = "|".join(
     (
         # URLs, with all that follows their scheme.
-        r"[a-zA-Z][\w+.-]*://[^\s\"'<>\]})]+",
+        r"(?<![\w+.-])[a-zA-Z][\w+.-]*://[^\s\"'<>\]})]+",
         # A path with a query.
         rf"{_TOKEN_START}/[^\s?\"'<>]*\?[^\s\"'<>)\]]*",
         # A property with a dotted name, up to the end.
@@ -39,8 +39,8 @@ _SINGLE_RULES: Final = "|".join(
         r"(?<=[\w\])>]=)(?:\"[^\"]*\"|'[^']*'|[^\s,;\"'(){}\[\]<>=][^\s,;\"'(){}\[\]]*)",
         # A quoted value of one word.
         r"(?:\"[^\s\"]+\"|(?<!\w)'[^\s']+'|`[^\s`]+`)",
-        # A word with a digit, a sign included.
-        rf"{_TOKEN_START}[<>~]?[^\d{_DELIMITERS}]*\d{_IN_TOKEN}*",
+        # A word with a digit, a sign included; not the name of a function.
+        rf"{_TOKEN_START}[<>~]?[^\d{_DELIMITERS}]*\d{_IN_TOKEN}*{_TOKEN_END}(?!\(\))",
         # Paths of POSIX and Windows.
         rf"{_TOKEN_START}(?:(?:~|\.{{1,2}})?[/\\]{_IN_TOKEN}+|[\w.-]+(?:[/\\][\w.-]+){{2,}}){_TOKEN_END}",
         # Names with two dots or more (hosts, classes, properties), addresses with @, names of files.

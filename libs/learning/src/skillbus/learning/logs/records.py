@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
-from skillbus.learning.logs.header import TIME_NEAR_START, HeaderLayout, detect_header
+from skillbus.learning.logs.header import HEADER_CHARACTERS, TIME_NEAR_START, HeaderLayout, detect_header
 from skillbus.learning.logs.severity import Severity, parse_level
 from skillbus.learning.logs.structured import StructuredReader, detect_structure
 
 SAMPLE_LINES: Final = 500
 MOST_CONTINUED: Final = 50
 """Most continuation lines of a record that are kept."""
-_MOST_MESSAGE: Final = 4_000
+_MOST_MESSAGE: Final = 2_000
 _CONTINUES: Final = re.compile(r"\s|at [\w$.]+[(.]|Caused by: |Traceback \(|\.{3} \d+ more|[})\]]+$")
 
 
@@ -59,7 +59,7 @@ def read_records(lines: Iterable[str]) -> Iterator[LogRecord]:
 
 def _start_record(number: int, line: str, layout: HeaderLayout) -> LogRecord | None:
     """Return the record that the line starts, or None if it continues one."""
-    if layout.pattern is not None and (found := layout.pattern.match(line)) is not None:
+    if layout.pattern is not None and (found := layout.pattern.match(line, 0, HEADER_CHARACTERS)) is not None:
         groups = found.groupdict()
         return LogRecord(
             number,
@@ -72,7 +72,7 @@ def _start_record(number: int, line: str, layout: HeaderLayout) -> LogRecord | N
     if not line or line.isspace():
         return None
     if layout.starts_records:
-        timed = TIME_NEAR_START.match(line) if layout.timed else None
+        timed = TIME_NEAR_START.match(line, 0, HEADER_CHARACTERS) if layout.timed else None
         return LogRecord(number, line, line[timed.end() :][:_MOST_MESSAGE].strip(), timed[0]) if timed else None
     return None if number > 1 and _CONTINUES.match(line) else LogRecord(number, line, line[:_MOST_MESSAGE])
 

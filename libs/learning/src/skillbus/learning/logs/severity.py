@@ -1,5 +1,6 @@
 """Severity of log records."""
 
+import re
 from enum import IntEnum
 from typing import Final
 
@@ -45,3 +46,27 @@ def parse_level(text: str) -> Severity:
     return SEVERITIES.get(word.lower()) or _LETTERS.get(
         word[:1] if word[1:].isdigit() or len(word) == 1 else "", Severity.UNKNOWN
     )
+
+
+_ERROR_WORDS: Final = re.compile(
+    r"\b(?:errors?|exceptions?|fatal|panic(?:ked)?|crash(?:ed)?|corrupt(?:ed|ion)?|segfault|traceback|out of memory"
+    r"|break-?in|attack)\b|(?<=[a-z])(?:Error|Exception)\b|错误|異常|异常|崩溃",
+    re.IGNORECASE,
+)
+_WARNING_WORDS: Final = re.compile(
+    r"\b(?:fail(?:ed|ure|ures|s|ing)?|warn(?:ing)?|denied|refused|rejected|forbidden|unauthori[sz]ed|time(?:d)?[ -]?out"
+    r"|abort(?:ed|ing)?|abnormal(?:ly)?|invalid|illegal|unable|cannot|could not|can't|unreachable|dropped|violation"
+    r"|unexpected(?:ly)?|not found|no such|too many|exceeded|lost|broken)\b|失败|超时|拒绝|无法|警告",
+    re.IGNORECASE,
+)
+_STATUS: Final = re.compile(r"(?:\bHTTP/\d(?:\.\d)?\"? |\bstatus(?:[ _]?code)?[\"']?[=: ]+)([45])\d\d\b", re.IGNORECASE)
+
+
+def judge_message(message: str) -> Severity:
+    """Return the severity of a record without a level, by its words of failure and its HTTP status."""
+    if _ERROR_WORDS.search(message):
+        return Severity.ERROR
+    status = _STATUS.search(message)
+    if status is not None:
+        return Severity.ERROR if status[1] == "5" else Severity.WARNING
+    return Severity.WARNING if _WARNING_WORDS.search(message) else Severity.UNKNOWN

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.calibration.errors import BadLineError, TooLittleError, UnreadableFileError
-from skillbus.learning.logs.miner import OTHER, LogMiner
-from skillbus.learning.logs.records import read_records
+from skillbus.learning.logs.records.reader import read_records
+from skillbus.learning.logs.templates.miner import OTHER, LogMiner
 
 _TRUTH: Final = "_structured_corrected.csv"
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.learning.logs.components import name_component
-from skillbus.learning.logs.records import LogRecord, read_records
-from skillbus.learning.logs.severity import Severity
+from skillbus.learning.logs.records.components import name_component
+from skillbus.learning.logs.records.reader import LogRecord, read_records
+from skillbus.learning.logs.records.severity import Severity
 
 
 def read(*lines: str) -> list[LogRecord]:
@@ -21,7 +21,7 @@ def read(*lines: str) -> list[LogRecord]:
         ("[Sun Dec 04 04:47:44 2031] [error] child in state 6", Severity.ERROR, "", "child in state 6"),
         ("Dec 10 06:55:46 lab sshd[24200]: Invalid user x", Severity.UNKNOWN, "sshd", "Invalid user x"),
         ("081109 203615 148 INFO dfs.Node$Responder: done 1", Severity.INFO, "dfs.Node", "done 1"),
-        ("a.2031-05-16_13:53:08 2031-05-16 00:00:00.008 2 INFO n.api [req-381a 1a2b - -] up", Severity.INFO, "n.api", "up"),
+        ("a.2031-05-16_13:5 2031-05-16 00:00:00.008 2 INFO n.api [req-381a 1a2b - -] up", Severity.INFO, "n.api", "up"),
         ("[10.30 16:49:06] chrome.exe *64 - a.b.com:80 close", Severity.UNKNOWN, "chrome.exe", "a.b.com:80 close"),
         ("03-17 16:13:38.811  1702  2395 E WindowManager: hidden", Severity.ERROR, "WindowManager", "hidden"),
         ("I0102 12:00:00.123456    1234 server.go:123] Started x", Severity.INFO, "server.go", "Started x"),
@@ -29,7 +29,7 @@ def read(*lines: str) -> list[LogRecord]:
         ("2031-01-01 12:00:00.123  INFO 1234 --- [   main] c.e.App   : Started", Severity.INFO, "c.e.App", "Started"),
         ("2031-01-01 12:00:00,123 - app - CRITICAL - lost", Severity.FATAL, "app", "lost"),
         ("ERROR: no header but a level", Severity.ERROR, "", "no header but a level"),
-        ('{"time": "2031-01-01T00:00:00", "level": "warn", "name": "d", "msg": "m"}', Severity.WARNING, "d", "m"),
+        ('{"time": "2031-01-01T00:00:00", "level": "warn", "app": "db", "msg": "hot"}', Severity.WARNING, "db", "hot"),
         ('time="2031-01-01T00:00:00Z" level=error msg="no route" module=net', Severity.ERROR, "net", "no route"),
         ("no header at all", Severity.UNKNOWN, "", "no header at all"),
     ],

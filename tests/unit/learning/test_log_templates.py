@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.evaluation.log_templates import group_lines, score_groups
-from skillbus.learning.logs.generalization import generalize_messages
-from skillbus.learning.logs.masking import VALUE, mask_values
-from skillbus.learning.logs.miner import OTHER, LogMiner
+from skillbus.learning.logs.templates.generalization import generalize_messages
+from skillbus.learning.logs.templates.masking import VALUE, mask_values
+from skillbus.learning.logs.templates.miner import OTHER, LogMiner
 
 from .log_families import FAMILIES, LogFamily
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.learning.logs.components import name_component
-from skillbus.learning.logs.records import LogRecord
+from skillbus.learning.logs.records.components import name_component
+from skillbus.learning.logs.records.reader import LogRecord
 from skillbus.learning.redaction import redact_text
 
 _MOST_KEYS: Final = 5_000

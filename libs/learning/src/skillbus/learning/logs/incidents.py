@@ -7,8 +7,8 @@ from math import log
 from typing import Final
 
 from skillbus.learning.logs.failures import classify_failure
+from skillbus.learning.logs.records.severity import Severity
 from skillbus.learning.logs.settings import LogSettings
-from skillbus.learning.logs.severity import Severity
 from skillbus.learning.logs.statistics import TemplateStatistics
 
 _KNOWN: Final = 0.25

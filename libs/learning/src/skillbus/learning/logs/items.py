@@ -14,13 +14,13 @@ from skillbus.contracts.learner.learned import (
     LearnedStatement,
 )
 from skillbus.learning.confidence import get_confidence
-from skillbus.learning.logs.components import write_scope
 from skillbus.learning.logs.facts import SettingFact
 from skillbus.learning.logs.failures import FailureClass, classify_failure
 from skillbus.learning.logs.incidents import LogIncident
-from skillbus.learning.logs.masking import VALUE
-from skillbus.learning.logs.records import LogRecord
+from skillbus.learning.logs.records.components import write_scope
+from skillbus.learning.logs.records.reader import LogRecord
 from skillbus.learning.logs.statistics import TemplateStatistics
+from skillbus.learning.logs.templates.masking import VALUE
 from skillbus.learning.redaction import redact_text
 
 _TITLE_CHARACTERS: Final = 120

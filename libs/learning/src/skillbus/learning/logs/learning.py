@@ -7,9 +7,9 @@ from skillbus.contracts.learner.learned import LearnedItem
 from skillbus.learning.logs.facts import FactCollector
 from skillbus.learning.logs.incidents import find_incidents
 from skillbus.learning.logs.items import write_fact, write_incident
-from skillbus.learning.logs.records import read_records
+from skillbus.learning.logs.records.reader import read_records
+from skillbus.learning.logs.records.severity import Severity
 from skillbus.learning.logs.settings import LogSettings
-from skillbus.learning.logs.severity import Severity
 from skillbus.learning.logs.statistics import LogStatistics, TemplateStatistics
 from skillbus.learning.redaction import redact_text
 

@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Final
 
-from skillbus.learning.logs.components import name_component
-from skillbus.learning.logs.miner import OTHER, LogMiner
-from skillbus.learning.logs.records import LogRecord
+from skillbus.learning.logs.records.components import name_component
+from skillbus.learning.logs.records.reader import LogRecord
+from skillbus.learning.logs.records.severity import Severity, judge_message
 from skillbus.learning.logs.settings import LogSettings
-from skillbus.learning.logs.severity import Severity, judge_message
+from skillbus.learning.logs.templates.miner import OTHER, LogMiner
 
 _SAMPLES: Final = 4
 _COMPONENTS: Final = 8

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
-from skillbus.learning.logs.header import HEADER_CHARACTERS, TIME_NEAR_START, HeaderLayout, detect_header
-from skillbus.learning.logs.severity import Severity, parse_level
-from skillbus.learning.logs.structured import StructuredReader, detect_structure
+from skillbus.learning.logs.records.header import HEADER_CHARACTERS, TIME_NEAR_START, HeaderLayout, detect_header
+from skillbus.learning.logs.records.severity import Severity, parse_level
+from skillbus.learning.logs.records.structured import StructuredReader, detect_structure
 
 SAMPLE_LINES: Final = 500
 MOST_CONTINUED: Final = 50

@@ -4,8 +4,8 @@ import re
 from array import array
 from typing import Final
 
-from skillbus.learning.logs.generalization import generalize_messages
-from skillbus.learning.logs.masking import mask_values
+from skillbus.learning.logs.templates.generalization import generalize_messages
+from skillbus.learning.logs.templates.masking import mask_values
 
 OTHER: Final = 0
 """Number of the template of messages that were too rare and too many to keep."""

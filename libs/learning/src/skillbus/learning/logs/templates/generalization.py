@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Final
 
-from skillbus.learning.logs.masking import VALUE, collapse_lists
+from skillbus.learning.logs.templates.masking import VALUE, collapse_lists
 
 _PARTS: Final = re.compile(r"<\*>|\s+|[^\s=:,;()\[\]{}\"'|<>]+|.", re.DOTALL)
 _WORD: Final = re.compile(r"[^\W_]")

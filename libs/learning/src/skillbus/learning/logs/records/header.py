@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from skillbus.learning.logs.severity import LEVEL_WORDS
-from skillbus.learning.logs.timestamps import TIME_PATTERN
+from skillbus.learning.logs.records.severity import LEVEL_WORDS
+from skillbus.learning.logs.records.timestamps import TIME_PATTERN
 
 _COVERAGE: Final = 0.8
 """Share of the lines in which a column must be of one kind."""

@@ -1,0 +1,1 @@
+"""Records of a log: headers, levels, components, and lines that continue a record."""

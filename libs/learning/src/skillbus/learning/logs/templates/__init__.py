@@ -1,0 +1,1 @@
+"""Mining of log templates: masking of values, and generalization of what is left."""

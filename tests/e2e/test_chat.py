@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,9 +17,10 @@ from typer.testing import CliRunner
 from skillbus.cli.__main__ import create_app
 from skillbus.common.testing import WAIT_S
 
-from ..scripted_answers import Answer, Call, Received
+from ..scripted_answers import Answer, Call, Received, build_chunk
 from ..scripted_upstream import Exchange, ScriptedUpstream, fail, play_in_order, serve_upstream
-from .conftest import System, skill_package
+from .conftest import ROOT, System, skill_package
+from .node_programs import NEEDS_NODE, execute, http_environment, install_packages
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -297,6 +300,40 @@ async def test_a_turn_is_followed_again_by_its_id_and_cancelled(system: System, 
     assert cancelled.json() == {"turn_id": turn_id, "ending": False}
     unknown = await system.http.get(f"{TURN_ENDPOINT}{'0' * 32}")
     assert unknown.status_code == 404
+
+
+@NEEDS_NODE
+@pytest.mark.timeout(180)
+async def test_openais_client_for_node_chats_streams_calls_its_own_tool_and_cancels(
+    system: System, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    gone = asyncio.Event()
+
+    async def drip(exchange: Exchange) -> None:
+        await exchange.begin()
+        await exchange.send(build_chunk({"content": "Once"}))
+        await exchange.closed.wait()
+        gone.set()
+
+    folder = tmp_path / "openai"
+    shutil.copytree(ROOT / "examples/clients/openai", folder, ignore=shutil.ignore_patterns("node_modules"))
+    await install_packages(folder)
+    upstream.script = play_in_order(
+        *(Answer((), [CALL]), Answer("It is 391.")),
+        *(Answer("Let me see.", [CALL]), Answer(["It is ", "391."])),
+        *(Answer((), [CALL]), Answer((), [Call("get_weather", {"city": "Oslo"})]), Answer("Rain, and 391.")),
+        drip,
+    )
+    ran = await execute("node", "chat.mjs", "What is 17 * 23?", folder=folder, **http_environment(system))
+    assert ran.status == 0, ran
+    assert [json.loads(line) for line in ran.stdout.splitlines()] == [
+        {"step": "ask", "text": "It is 391.", "finish": "stop", "tokens": 30},
+        {"step": "stream", "text": "Let me see.\n\nIt is 391.", "tokens": 30},
+        {"step": "callTool", "text": "Rain, and 391.", "called": ["Oslo"]},
+        {"step": "cancel", "text": "Once"},
+    ]
+    async with asyncio.timeout(WAIT_S):
+        await gone.wait()
 
 
 async def test_null_is_as_absent_where_clients_send_it(system: System, upstream: ScriptedUpstream) -> None:

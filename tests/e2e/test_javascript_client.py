@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import os
 import shutil
 import zipfile
 from dataclasses import dataclass
@@ -19,35 +18,15 @@ from skillbus.standalone.nats_server import open_nats_server
 
 from ..deployed_bus import run_deployed_bus
 from .conftest import EXAMPLES, ROOT, System
+from .node_programs import NEEDS_NODE, Ran, execute, http_environment, install_packages
 
 CLIENT = ROOT / "examples/clients/javascript"
-WAIT_S = 60
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.timeout(180),
-    pytest.mark.skipif(shutil.which("node") is None or shutil.which("npm") is None, reason="node or npm is not there"),
+    NEEDS_NODE,
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    status: int
-    stdout: str
-    stderr: str
-
-
-async def execute(*command: str, folder: Path, **environment: str) -> Ran:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env=os.environ | environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(WAIT_S):
-        stdout, stderr = await process.communicate()
-    return Ran(process.returncode or 0, stdout.decode(), stderr.decode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +46,6 @@ def client_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(CLIENT, folder, ignore=shutil.ignore_patterns("node_modules"))
     asyncio.run(install_packages(folder))
     return folder
-
-
-async def install_packages(folder: Path) -> None:
-    """Install what the lock file of a client names. Skips where npm's registry does not answer."""
-    installed = await execute("npm", "ci", "--no-audit", "--no-fund", folder=folder)
-    if installed.status == 0:
-        return
-    package = json.loads((folder / "package.json").read_text())
-    wanted = next(iter({**package.get("dependencies", {}), **package.get("devDependencies", {})}))
-    if (await execute("npm", "view", wanted, "name", folder=folder)).status != 0:
-        pytest.skip(f"npm's registry does not answer: {installed.stderr[-300:]}")
-    pytest.fail(f"npm cannot install the client's packages: {installed.stderr[-1000:]}")
 
 
 @pytest.fixture
@@ -218,12 +185,6 @@ async def test_a_program_uploads_with_its_own_key_to_a_deployment_with_accounts(
                     NATS_DOMAIN=JETSTREAM_DOMAIN,
                 )
     assert (uploaded.status, uploaded.stdout.split()) == (0, ["installed", "calculate"]), uploaded
-
-
-def http_environment(system: System) -> dict[str, str]:
-    """Variables from which clients over HTTP take address and key."""
-    key = system.http.headers["Authorization"].removeprefix("Bearer ")
-    return {"SKILLBUS_URL": system.standalone.http_url, "SKILLBUS_API_KEY": key}
 
 
 async def test_a_typescript_client_searches_calls_and_follows(system: System, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ async def collect_answers(caller: Caller, cases: Cases, progress: Progress) -> A
         RequestError: a service refused a request, or did not answer.
     """
     began = time.perf_counter()
-    await _import_tools(caller, cases.tools, progress)
+    await import_tools(caller, cases.tools, progress)
     imported = time.perf_counter()
     nearest = await _search_tools(caller, cases.cases, "Searching", 0.0, progress)
     default = await _search_tools(caller, cases.cases, "Searching at the default threshold", None, progress)
@@ -66,12 +66,15 @@ async def collect_answers(caller: Caller, cases: Cases, progress: Progress) -> A
     )
 
 
-async def _import_tools(caller: Caller, tools: Sequence[ToolDescription], progress: Progress) -> None:
+async def import_tools(
+    caller: Caller, tools: Sequence[ToolDescription], progress: Progress, source: str | None = None
+) -> None:
+    """Import a catalogue, with `source` in place of the tools' own. Raises as `collect_answers`."""
     done, indexed = 0, True
     progress("Importing", done, len(tools))
     for rows in cut_batches((measure_json(tool) for tool in tools), max_items=MAX_TOOLS):
         batch = tuple(tool.model_dump(mode="json", exclude_unset=True) for tool in tools[rows])
-        reply = await caller.call(PUT_TOOLS, PutTools(project=PROJECT, tools=batch))
+        reply = await caller.call(PUT_TOOLS, PutTools(project=PROJECT, tools=batch, source=source))
         refused = [result for result in reply.results if result.outcome is ToolPutOutcome.REJECTED]
         if refused:
             raise _build_refusal("catalogue", "tool", refused[0].id, refused[0].error)
@@ -88,7 +91,7 @@ async def _search_tools(
         request = SearchTools(query=cases[row].query, limit=DEPTH, threshold=threshold, project=PROJECT)
         return await caller.call(SEARCH_TOOLS, request)
 
-    return await _send_concurrently(len(cases), search, step, progress)
+    return await send_concurrently(len(cases), search, step, progress)
 
 
 async def collect_knowledge_answers(caller: Caller, cases: KnowledgeCases, progress: Progress) -> KnowledgeAnswers:
@@ -131,7 +134,7 @@ async def _search_knowledge(
         )
         return await caller.call(SEARCH_KNOWLEDGE, request)
 
-    return await _send_concurrently(len(cases.cases), search, step, progress)
+    return await send_concurrently(len(cases.cases), search, step, progress)
 
 
 async def _import_items(caller: Caller, lines: Sequence[JsonValue], progress: Progress) -> None:
@@ -165,7 +168,7 @@ def _build_refusal(base: str, noun: str, name: str | None, reason: str | None) -
     return EvaluationError(f"the {base} refused the {noun} {name or ''!r}: {problem}; correct its line, or delete it")
 
 
-async def _send_concurrently(
+async def send_concurrently(
     count: int, send: Callable[[int], Awaitable[FoundT]], step: str, progress: Progress
 ) -> list[FoundT]:
     """Send requests 0 to `count`, several at a time, and return their replies. Raises the first RequestError."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,14 +13,13 @@ from skillbus.evaluation.measures import (
     RESAMPLES,
     Estimate,
     Floats,
-    KnowledgeMeasure,
     Measure,
     compute_measures,
     estimate_mean,
 )
 
 Ids = Sequence[Sequence[str]]
-MeasureT = TypeVar("MeasureT", Measure, KnowledgeMeasure)
+MeasureT = TypeVar("MeasureT", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def build_report(cases: Cases, answers: Answers) -> Report:
         queries=len(cases.cases),
         model=answers.model,
         degraded=answers.degraded,
-        slices=tuple(build_slices(search, bm25, _select_rows(cases.cases))),
+        slices=tuple(build_slices(search, bm25, select_rows(cases.cases))),
         abstention=_build_abstention(cases.cases, answers),
         import_s=round(answers.import_s, 2),
         ask_s=round(answers.ask_s, 2),
@@ -117,7 +117,7 @@ def build_slices(
             yield Slice(name, int(rows.sum()), figures)
 
 
-def _select_rows(cases: Sequence[Case]) -> dict[str, Bools]:
+def select_rows(cases: Sequence[Case]) -> dict[str, Bools]:
     """Return the mask of each slice by name: language, kind, both, and requests for tools in another language."""
     answerable = np.array([bool(case.wants) for case in cases], dtype=np.bool_)
     languages = np.array([case.language for case in cases], dtype=np.str_)

@@ -1,4 +1,4 @@
-"""`skillbus eval tools` from beginning to end, on a catalogue of four tools."""
+"""`skillbus eval tools` and `eval agent` from beginning to end, on a catalogue of four tools."""
 
 import json
 from pathlib import Path
@@ -32,8 +32,8 @@ def files(tmp_path: Path) -> tuple[str, ...]:
     return tuple(words)
 
 
-def evaluate(*words: str) -> Result:
-    return CliRunner().invoke(create_app(), ["eval", "tools", *words])
+def evaluate(*words: str, what: str = "tools") -> Result:
+    return CliRunner().invoke(create_app(), ["eval", what, *words])
 
 
 def test_a_document_has_each_figure_beside_words_alone(files: tuple[str, ...]) -> None:
@@ -52,6 +52,15 @@ def test_people_get_a_table_of_a_sample(files: tuple[str, ...]) -> None:
     assert result.exit_code == 0, result.output
     for words in ("recall@5", "BM25", "difference", "4 tools", "2 queries"):
         assert words in result.stdout
+
+
+def test_the_tools_that_turns_are_shown_and_call_are_measured(files: tuple[str, ...]) -> None:
+    result = evaluate(*files, "--json", what="agent")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert (report["tools"], report["queries"]) == (4, 3)
+    means = {measure: figure["search"]["mean"] for measure, figure in report["slices"][0]["figures"].items()}
+    assert means == {"hit_at_10": 1.0, "recall_at_10": 1.0, "called": 1.0}
 
 
 def test_a_model_that_is_not_there_is_told(files: tuple[str, ...]) -> None:

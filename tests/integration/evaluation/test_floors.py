@@ -16,23 +16,23 @@ from skillbus.evaluation.report import Report
 from skillbus.evaluation.runner import run_tool_evaluation
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "tools"
-REQUESTS: Final = 200
-"""Of each language. The whole, 3,076 requests and 5,511 tools, takes minutes: `skillbus eval tools`."""
-TOOLS: Final = 1_500
+REQUESTS: Final = 150
+"""Of each language, besides all Chinese ones for English tools. `skillbus eval tools` on the whole takes minutes."""
+TOOLS: Final = 1_100
 
 FLOORS: Final = {
-    ("en", Measure.HIT_AT_1): 0.630,  # 0.645
-    ("en", Measure.RECALL_AT_5): 0.730,  # 0.745
-    ("en", Measure.NDCG_AT_10): 0.694,  # 0.709
-    ("zh", Measure.HIT_AT_1): 0.900,  # 0.915
-    ("zh", Measure.RECALL_AT_5): 0.963,  # 0.978
-    ("zh", Measure.NDCG_AT_10): 0.937,  # 0.952
-    ("zh to en", Measure.RECALL_AT_5): 0.888,  # 0.938
-    ("en, multi", Measure.RECALL_AT_5): 0.715,  # 0.739
-    ("multi", Measure.SET_RECALL): 0.690,  # 0.711
+    ("en", Measure.HIT_AT_1): 0.685,  # 0.700
+    ("en", Measure.RECALL_AT_5): 0.746,  # 0.761
+    ("en", Measure.NDCG_AT_10): 0.737,  # 0.752
+    ("zh", Measure.HIT_AT_1): 0.870,  # 0.885
+    ("zh", Measure.RECALL_AT_5): 0.952,  # 0.967
+    ("zh", Measure.NDCG_AT_10): 0.921,  # 0.936
+    ("zh to en", Measure.RECALL_AT_5): 0.864,  # 0.914
+    ("en, multi", Measure.RECALL_AT_5): 0.747,  # 0.771
+    ("multi", Measure.SET_RECALL): 0.766,  # 0.787
 }
 NOTHING_FLOOR: Final = 0.75  # 0.85, of 20 requests that nothing fits
-RECALL_LOST_CEILING: Final = 0.03  # 0.015
+RECALL_LOST_CEILING: Final = 0.03  # 0.012
 
 
 def part_of(cases: Cases) -> Cases:
@@ -43,6 +43,7 @@ def part_of(cases: Cases) -> Cases:
         for language in ("en", "zh")
     ]
     drawn = {row for rows in by_language for row in random.sample(rows, REQUESTS)}
+    drawn |= {row for row in by_language[1] if cases.cases[row].crosses_to is not None}  # few, and each counts
     kept = tuple(case for row, case in enumerate(cases.cases) if row in drawn or not case.wants)
     wanted = frozenset[str]().union(*(case.relevant for case in kept))
     others = [tool.id for tool in cases.tools if tool.id not in wanted]
@@ -63,7 +64,7 @@ def silent(step: str, done: int, total: int) -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="the dev tools lie beside the repository, and are not here")
 @pytest.mark.timeout(300)
 async def test_the_default_model_finds_no_less_than_it_did() -> None:
-    """skill-vector-retrieval.md § Skills向量检索, on 1,500 tools, English and Chinese."""
+    """skill-vector-retrieval.md § Skills向量检索, on 1,100 tools, English and Chinese."""
     report = await run_tool_evaluation(part_of(load_cases(DATA / "tools.jsonl", DATA / "queries.jsonl")), silent)
     found = figures(report)
     print({key: round(found[key], 3) for key in FLOORS}, report.abstention)  # noqa: T201

@@ -12,35 +12,39 @@ from typing import Final
 import pytest
 
 from skillbus.evaluation.cases import SEED
-from skillbus.evaluation.knowledge_cases import KnowledgeCases, load_knowledge_cases
+from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, load_knowledge_cases
 from skillbus.evaluation.knowledge_report import KnowledgeReport
 from skillbus.evaluation.measures import KnowledgeMeasure
 from skillbus.evaluation.runner import run_knowledge_evaluation
 
-QUERIES: Final = 80
+QUERIES: Final = 60
 """Of each set at most."""
-ITEMS: Final = 250
+ITEMS: Final = 120
 """Of each set at most, with all that answer the queries. `skillbus eval knowledge` measures the whole sets."""
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "knowledge"
 CALIBRATION_CEILING: Final = 0.3
 """Mean distance of scores and shares of answers in one set; the map is fitted to all of them together."""
 
 FLOORS: Final = {
-    "covid_faq_en": {("all", KnowledgeMeasure.NDCG_AT_10): 0.79},  # 0.811
+    "covid_faq_en": {("all", KnowledgeMeasure.NDCG_AT_10): 0.79},  # 0.807
     "apisix_bilingual": {
-        ("plugin+crosslingual", KnowledgeMeasure.NDCG_AT_10): 0.735,  # 0.751
+        ("plugin+crosslingual", KnowledgeMeasure.NDCG_AT_10): 0.755,  # 0.770
         ("scope-decides", KnowledgeMeasure.HIT_AT_1): 0.98,  # 1.0
         ("zh", KnowledgeMeasure.RECALL_ACROSS): 0.7,  # 0.75
     },
-    "cranfield_en": {("all", KnowledgeMeasure.NDCG_AT_10): 0.56},  # 0.575
-    "cmrc_zh": {("all", KnowledgeMeasure.NDCG_AT_10): 0.965},  # 0.984
+    "cranfield_en": {("all", KnowledgeMeasure.NDCG_AT_10): 0.655},  # 0.672
+    "cmrc_zh": {("all", KnowledgeMeasure.NDCG_AT_10): 0.97},  # 0.986
 }
 
 
 def part_of(cases: KnowledgeCases) -> KnowledgeCases:
-    """Draw queries, and items around those that answer them."""
-    kept = cases.sampled(QUERIES)
-    answers = {name for case in kept.cases for name in case.grades}
+    """Draw queries whose answers there is room for, and items around these."""
+    answers, drawn = set[str](), list[KnowledgeCase]()
+    for case in cases.sampled(QUERIES).cases:
+        if len(answers.union(case.grades)) <= ITEMS:
+            answers.update(case.grades)
+            drawn.append(case)
+    kept = replace(cases, cases=tuple(drawn))
     others = [doc.id for doc in cases.docs if doc.id not in answers]
     count = min(len(others), max(0, ITEMS - len(answers)))
     shown = answers | set(Random(SEED).sample(others, count))  # noqa: S311 (no secret)

@@ -9,7 +9,12 @@ import typer
 
 from skillbus.calibration.errors import CalibrationError
 from skillbus.cli.errors import CannotEvaluateError, LocalFileError
-from skillbus.cli.evaluate.view import render_knowledge_report, render_log_report, render_tool_report
+from skillbus.cli.evaluate.view import (
+    render_agent_report,
+    render_knowledge_report,
+    render_log_report,
+    render_tool_report,
+)
 from skillbus.cli.session import LocalSession, server_command
 from skillbus.common.bus.connection import BusUnreachableError
 from skillbus.common.runner import StartError, configure_logging
@@ -123,6 +128,32 @@ async def evaluate_logs(session: LocalSession, folder: LogFolder) -> None:
     with _report_errors(_LOG_FORMS):
         report = measure_log_folder(folder)
     session.output.show_result(report.document(), lambda: render_log_report(report))
+
+
+@server_command("skillbus eval agent --corpus tools.jsonl --queries queries.jsonl --limit-queries 200")
+async def evaluate_agent(
+    session: LocalSession,
+    corpus: Corpus,
+    queries: Queries,
+    limit_queries: LimitQueries = None,
+    model: ModelOption = None,
+) -> None:
+    """Measure whether chats are shown the right tools, on a catalogue and queries with known relevance.
+
+    Works like `skillbus eval tools`. Each query is a turn of a chat with a scripted model, which calls the right ones
+    of the tools that it is shown before the first step.
+    """
+    from skillbus.evaluation.runner import run_agent_evaluation  # noqa: PLC0415 (as above)
+
+    configure_logging("ERROR")
+    with _report_errors(_FORMS), session.output.show_steps() as show_step:
+        cases = load_cases(corpus, queries)
+        if limit_queries is not None:
+            cases = cases.sampled(limit_queries)
+        report = await run_agent_evaluation(
+            cases, lambda step, done, total: show_step("eval", step, done, total), model
+        )
+    session.output.show_result(report.document(), lambda: render_agent_report(report))
 
 
 @contextmanager

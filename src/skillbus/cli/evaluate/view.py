@@ -9,6 +9,7 @@ from rich.text import Text
 
 from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.tables import build_table
+from skillbus.evaluation.agent_report import AgentMeasure, AgentReport
 from skillbus.evaluation.knowledge_report import KnowledgeReport
 from skillbus.evaluation.log_templates import LogReport
 from skillbus.evaluation.measures import Estimate, KnowledgeMeasure, Measure
@@ -22,6 +23,11 @@ _TOOL_HEADINGS: Final = {
     Measure.NDCG_AT_10: "nDCG@10",
     Measure.MRR: "MRR",
     Measure.SET_RECALL: "whole set",
+}
+_AGENT_HEADINGS: Final = {
+    AgentMeasure.HIT_AT_10: "hit@10 shown",
+    AgentMeasure.RECALL_AT_10: "recall@10 shown",
+    AgentMeasure.CALLED: "called",
 }
 _KNOWLEDGE_HEADINGS: Final = {
     KnowledgeMeasure.HIT_AT_1: "hit@1",
@@ -53,6 +59,17 @@ def render_tool_report(report: Report) -> RenderableType:
         build_table(("at the default threshold", ""), thresholds),
         Text(summary, "dim"),
     )
+
+
+def render_agent_report(report: AgentReport) -> RenderableType:
+    """Render a measurement of the tools that chats are shown."""
+    slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
+    summary = (
+        f"{report.tools} tools, imported in {report.import_s:.1f} s; {report.queries} turns in {report.ask_s:.1f} s. "
+        "Tools shown before the first step; `called` is what a model meets that calls the right ones of them. In "
+        "percent, with 95 % intervals."
+    )
+    return Group(*_render_slices(slices, _AGENT_HEADINGS), Text(summary, "dim"))
 
 
 def render_knowledge_report(report: KnowledgeReport) -> RenderableType:

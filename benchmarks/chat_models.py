@@ -131,7 +131,7 @@ async def measure(asks: dict[str, OneCall], calls: int, rounds: int) -> dict[str
     cpu: dict[str, list[float]] = {name: [] for name in asks}
     first: dict[str, list[float]] = {name: [] for name in asks}
     for ask in asks.values():
-        for _ in range(20):
+        for _ in range(min(20, calls)):
             await ask()
     gc.collect()
     for _ in range(rounds):

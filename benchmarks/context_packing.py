@@ -88,11 +88,11 @@ def hits(dice: random.Random) -> list[KnowledgeHit]:
     ]
 
 
-def bpe(dice: random.Random) -> FileTokenCounter:
+def bpe(dice: random.Random, texts: int) -> FileTokenCounter:
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     trainer = BpeTrainer(vocab_size=1_500, initial_alphabet=ByteLevel.alphabet(), show_progress=False)
-    tokenizer.train_from_iterator([content(dice, number % 2 == 0) for number in range(2_000)], trainer)
+    tokenizer.train_from_iterator([content(dice, number % 2 == 0) for number in range(texts)], trainer)
     return FileTokenCounter("byte_level_bpe", tokenizer)
 
 
@@ -161,11 +161,12 @@ def measure(
 def main() -> None:
     parser = BenchmarkParser(__doc__)
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--trained-on", type=int, default=2_000, help="texts that one tokenizer is trained on")
     given = parser.read_arguments()
     dice = random.Random(SEED)
     found = hits(dice)
     with TemporaryDirectory() as folder:
-        counters: list[TokenCounter] = [UpperBoundCounter(), bpe(dice), minilm(Path(folder))]
+        counters: list[TokenCounter] = [UpperBoundCounter(), bpe(dice, given.trained_on), minilm(Path(folder))]
         figures = {counter.name: measure(Forgetful(counter), counter, found, given.rounds) for counter in counters}
     versions = {package: version(package) for package in ("tokenizers",)}
     setting = {

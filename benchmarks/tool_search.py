@@ -79,7 +79,7 @@ class ToolSearchArms:
         live = await self.tools.find_live_index()
         assert live is not None
         found = await self.tools.find_candidates(live, embedded, WantedTools("default", (), (), (), CANDIDATES))
-        await self.tools.load_tools(live, [candidate.id for candidate in found[:PAYLOADS]])
+        await self.tools.load_tools(live, [candidate.id for candidate in found[:PAYLOADS]], functions=False)
 
 
 async def measure(tools: Sequence[Record], queries: list[str], rounds: int) -> dict[str, object]:

@@ -37,7 +37,7 @@ class AgentMeasure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentReport:
+class AgentTurnsReport:
     """All figures. Slices omit requests without a relevant tool."""
 
     tools: int
@@ -50,10 +50,10 @@ class AgentReport:
         return {**asdict(self), "seed": SEED, "resamples": RESAMPLES}
 
 
-def build_agent_report(cases: Cases, answers: AgentAnswers) -> AgentReport:
+def build_agent_report(cases: Cases, answers: AgentAnswers) -> AgentTurnsReport:
     turns = _measure(answers.shown, answers.called, cases.cases)
     bm25 = _measure(answers.bm25, answers.bm25, cases.cases)
-    return AgentReport(
+    return AgentTurnsReport(
         tools=len(cases.tools),
         queries=len(cases.cases),
         slices=tuple(build_slices(turns, bm25, select_rows(cases.cases))),

@@ -24,7 +24,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.embedder.domain.model import ModelFactory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.evaluation.agent_report import AgentReport, build_agent_report
+from skillbus.evaluation.agent_report import AgentTurnsReport, build_agent_report
 from skillbus.evaluation.agent_turns import collect_agent_answers
 from skillbus.evaluation.answers import Progress, collect_answers, collect_knowledge_answers
 from skillbus.evaluation.cases import Cases
@@ -68,7 +68,7 @@ async def run_tool_evaluation(
 
 async def run_agent_evaluation(
     cases: Cases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
-) -> AgentReport:
+) -> AgentTurnsReport:
     """Evaluate what chats are shown on these cases. Arguments and errors are those of `run_tool_evaluation`."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         async with open_system(Path(folder), model, models) as bus:

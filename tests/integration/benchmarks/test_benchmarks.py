@@ -13,9 +13,9 @@ ROOT: Final = Path(__file__).parents[3]
 TINY: Final = {
     "chat_models": ["--calls", "3", "--rounds", "1"],
     "code_mode": ["--rounds", "1", "--calls", "3"],
-    "context_packing": ["--rounds", "1"],
+    "context_packing": ["--rounds", "1", "--trained-on", "100"],
     "embedder_batching": ["--rounds", "1"],
-    "embedder_on_the_bus": ["--rounds", "20"],
+    "embedder_on_the_bus": ["--rounds", "20", "--far-texts", "2"],
     "http_search": ["--count", "40", "--rounds", "3", "--checks", "100"],
     "knowledge_import": ["--count", "40", "--created", "3"],
     "knowledge_search": ["--count", "40", "--rounds", "3"],

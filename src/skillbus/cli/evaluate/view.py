@@ -9,7 +9,7 @@ from rich.text import Text
 
 from skillbus.cli.output import clean_line, format_number
 from skillbus.cli.tables import build_table
-from skillbus.evaluation.agent_report import AgentMeasure, AgentReport
+from skillbus.evaluation.agent_report import AgentMeasure, AgentTurnsReport
 from skillbus.evaluation.knowledge_report import KnowledgeReport
 from skillbus.evaluation.log_templates import LogReport
 from skillbus.evaluation.measures import Estimate, KnowledgeMeasure, Measure
@@ -61,7 +61,7 @@ def render_tool_report(report: Report) -> RenderableType:
     )
 
 
-def render_agent_report(report: AgentReport) -> RenderableType:
+def render_agent_report(report: AgentTurnsReport) -> RenderableType:
     """Render a measurement of the tools that chats are shown."""
     slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
     summary = (

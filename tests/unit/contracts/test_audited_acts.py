@@ -34,7 +34,10 @@ ACTS: Final[Mapping[str, tuple[AuditedAct, type[Message], type[Message]]]] = {
     "create_api_key": (KEY_ACTS["create_api_key"], CreateApiKey, ApiKeyCreated),
     "revoke_api_key": (KEY_ACTS["revoke_api_key"], RevokeApiKey, ApiKeyRevoked),
 }
-OWN_RULES: Final = {"made": {"id", "name", "ids"}, "subject": {"id", "name", "ids", "alias", "sequence", "project"}}
+OWN_RULES: Final = {
+    "made": {"id", "name", "ids"},
+    "subject": {"id", "name", "ids", "alias", "sequence", "project", "source", "model"},
+}
 """Last names of the fields that name a thing."""
 
 

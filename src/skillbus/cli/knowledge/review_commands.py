@@ -16,7 +16,8 @@ from skillbus.contracts.learner.proposals import ProposalKind, ProposalsListed, 
 from skillbus.contracts.learner.versions import KnowledgeReviewed, ReviewAction, ReviewKnowledge
 
 Decision = Annotated[
-    ReviewAction, typer.Argument(metavar="|".join(ReviewAction), help="Decision on the items.", show_choices=False)
+    ReviewAction,
+    typer.Argument(metavar="ACTION", help=f"Decision on the items: {', '.join(ReviewAction)}.", show_choices=False),
 ]
 Ids = Annotated[
     list[str],

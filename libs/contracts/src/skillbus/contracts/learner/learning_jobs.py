@@ -315,7 +315,7 @@ START_LEARNING: Final = Endpoint(
             }
         ],
     },
-    act=AuditedAct(made="job.id", details=("what", "source", "task")),
+    act=AuditedAct(made="job.id", details=("what",)),
 )
 GET_LEARNING_JOB: Final = Endpoint(
     service=SERVICE,

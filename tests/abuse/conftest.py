@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
+from tests.integration.code_mode.conftest import code_mode  # noqa: F401 - a fixture
 
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation

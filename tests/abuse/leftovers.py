@@ -12,6 +12,8 @@ from skillbus.sandbox.adapters.kernel.watchdog import is_ending
 
 FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _SEGMENTS = Path("/proc/sysvipc/shm")
+_STATUS = 1024
+"""Characters of `/proc/PID/status` that have name, parent and user."""
 
 _MOUNT_WORDS = ("newroot", "oldroot", "skillbus", "pytest-")
 """Words in the mount table line of a sandbox: names that bubblewrap uses, folders of skillbus, folders of a test."""
@@ -51,21 +53,21 @@ class Traces:
 
     def files(self) -> list[Path]:
         """Folders of runs, and files of their users, where every user may leave one."""
-        found = (path for folder in FOLDERS for path in Path(folder).glob("*"))
-        return [path for path in found if _owner(path) in self.uids]
+        return [Path(entry.path) for folder in FOLDERS for entry in os.scandir(folder) if _owner(entry) in self.uids]
 
     def processes(self) -> Iterator[int]:
         """Of the runs' users, but no fork servers; or when we are not root, ours in another process namespace."""
         here = Path("/proc/self/ns/pid").readlink()
-        for folder in Path("/proc").glob("[0-9]*"):
+        for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - for each case, more than once
             try:
-                status = (folder / "status").read_text()
+                with open(f"/proc/{pid}/status") as file:  # noqa: PTH123 - the same
+                    status = file.read(_STATUS)
                 uid = int(status.split("Uid:")[1].split()[0])
                 starts = status.split("Name:\t")[1].startswith("python") and f"PPid:\t{os.getpid()}\n" in status
                 if (uid in self.uids and not starts) or (
-                    uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here
+                    uid == os.geteuid() != 0 and Path(f"/proc/{pid}/ns/pid").readlink() != here
                 ):
-                    yield int(folder.name)
+                    yield int(pid)
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
 
@@ -98,8 +100,8 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def _owner(path: Path) -> int:
+def _owner(entry: "os.DirEntry[str]") -> int:
     try:
-        return path.lstat().st_uid
+        return entry.stat(follow_symlinks=False).st_uid
     except FileNotFoundError:
         return -1

@@ -27,6 +27,9 @@ them, and no process, mount, file, descriptor or segment may be left afterwards.
 payload must get through: the last column says which wall. A case whose wall cannot be removed on this machine is not
 shown.
 
+Hostile programs of code mode are in `tests/abuse/test_code_mode.py`: they flood the tool channel, forge frames, ask for
+what their caller may not have, keep the channel open after their end, and share it with forks.
+
 A threat that is not in this table has not been tried. [sandbox.md](sandbox.md) says what each level stops. The page is
 written by `python -m tests.abuse.table` from a run of the suite.
 """

@@ -144,7 +144,7 @@ PROCESSES_SHARED: Final = (host_processes_shown, without("--unshare-pid", "--as-
 """The host's process namespace: with process 1 nobody else ends."""
 FOLDER_LEFT_OPEN: Final = (
     agent("    os.setsid()\n    if not", '    os.dup2(os.open("/", os.O_RDONLY), 9)\n    os.setsid()\n    if not'),
-    agent("agent.close_from(3)", "pass"),
+    agent('agent.close_from(CHANNEL + job["channel"])', "pass"),
 )
 """Descriptor 9 is the host's root folder, and nobody closes it."""
 SHOWN: Final = added("--ro-bind", "{folder}", "{folder}")

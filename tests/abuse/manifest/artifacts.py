@@ -84,7 +84,7 @@ ABUSES: Final = (
         Weakening(
             "an agent that ends nobody, and waits",
             ("artifact late",),
-            (agent("    end_all()\n    return", "    __import__('time').sleep(1)\n    return"),),
+            (agent("    end_all()\n    return", "    __import__('time').sleep(0.5)\n    return"),),
         ),
     ),
 )  # fmt: skip

@@ -56,7 +56,7 @@ ABUSES: Final = (
         Weakening(
             "a writable file in its place",
             ("wrote to standard input",),
-            (agent("os.dup2(stdin, 0)", 'os.dup2(os.open("/work/in", os.O_CREAT | os.O_RDWR), 0)'),),
+            (agent("os.dup2(stdin, place)", 'os.dup2(os.open("/work/in", os.O_CREAT | os.O_RDWR), 0)'),),
         ),
     ),
 )

@@ -29,10 +29,12 @@ def _inodes(kind: str, folder: str) -> Abuse:
         name=f"files_inodes.py: {kind}",
         payload="files_inodes.py",
         must=f"{kind} without content are counted",
-        argv=(kind, folder, "2400"),
+        argv=(kind, folder, "2400", "10"),
         limits=replace(USUAL, inodes=800),
         ends_by=frozenset({RunStatus.INODES}),
-        weakening=Weakening("their number raised", (f"made so many {kind}",), limits=USUAL),
+        weakening=Weakening(
+            "their number raised", (f"made so many {kind}",), limits=USUAL, argv=(kind, folder, "2400", "0")
+        ),
     )
 
 

@@ -10,6 +10,12 @@ from ..model import USUAL, Abuse, Weakening
 from ..weakening import UNFILTERED
 
 _MEMORY: Final = frozenset({RunStatus.MEMORY})
+_HELD: Final = "10"
+"""Seconds for which memory is held: as long as it takes to be ended for it. Who is not ended need not hold it."""
+
+
+def _raised(shows: str, *argv: str) -> Weakening:
+    return Weakening("its limit raised", (shows,), limits=USUAL, argv=argv)
 
 
 def _tree(kind: str) -> Abuse:
@@ -17,8 +23,8 @@ def _tree(kind: str) -> Abuse:
         f"memory_of_a_tree.py: {kind}",
         "memory_of_a_tree.py",
         f"the whole tree's, {kind}",
-        Weakening("its limit raised", ("every process kept its part",), limits=USUAL),
-        (kind, "4", "40"),
+        _raised("every process kept its part", kind, "4", "40", "0"),
+        (kind, "4", "40", _HELD),
         replace(USUAL, memory_bytes=96 * MIB),
         _MEMORY,
     )
@@ -53,8 +59,10 @@ ABUSES: Final = (
         "memory_of_sockets.py",
         "memory_of_sockets.py",
         "sockets of the tree are counted",
-        Weakening("their number raised", ("kept every socket",), limits=replace(USUAL, sockets=10_000)),
-        ("6", "1.5"),
+        Weakening(
+            "their number raised", ("kept every socket",), limits=replace(USUAL, sockets=10_000), argv=("6", "0")
+        ),
+        ("6", _HELD),
         ends_by=_MEMORY,
     ),
     Abuse(
@@ -75,8 +83,8 @@ ABUSES: Final = (
         "memory_of_mappings.py",
         "memory_of_mappings.py",
         "mappings count, used or not",
-        Weakening("its limit raised", ("kept every mapping",), limits=USUAL),
-        ("20", "30000"),
+        _raised("kept every mapping", "20", "30000", "0"),
+        ("20", "30000", _HELD),
         replace(USUAL, memory_bytes=144 * MIB),
         _MEMORY,
     ),
@@ -84,8 +92,8 @@ ABUSES: Final = (
         "memory_of_page_tables.js",
         "memory_of_page_tables.js",
         "page tables count",
-        Weakening("its limit raised", ("kept the page tables",), limits=USUAL),
-        ("40000", "1"),
+        _raised("kept the page tables", "40000", "0"),
+        ("40000", _HELD),
         replace(USUAL, memory_bytes=128 * MIB),
         _MEMORY,
     ),
@@ -93,8 +101,8 @@ ABUSES: Final = (
         "memory_of_buffers.js",
         "memory_of_buffers.js",
         "Node's memory outside its heap",
-        Weakening("its limit raised", ("kept every buffer",), limits=USUAL),
-        ("160",),
+        _raised("kept every buffer", "160", "0"),
+        ("160", f"{_HELD}000"),
         replace(USUAL, memory_bytes=128 * MIB),
         _MEMORY,
     ),

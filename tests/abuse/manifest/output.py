@@ -9,7 +9,7 @@ from skillbus.sandbox.domain.run.limits import MIB
 from ..model import USUAL, Abuse, Weakening
 from ..weakening import agent
 
-_LEFT_OPEN: Final = agent("agent.close_from(3)", "os.set_inheritable(agent.control, True)")
+_LEFT_OPEN: Final = agent('agent.close_from(CHANNEL + job["channel"])', "os.set_inheritable(agent.control, True)")
 _SMALL: Final = replace(USUAL, output_bytes=MIB)
 _FLOODS: Final = {"1": "standard output", "2": "standard error", "12": "the sum of both"}
 _NO_JSON: Final = {

@@ -15,7 +15,9 @@ _SHARED: Final = "the host's process namespace"
 
 
 def _outlives(payload: str, must: str, shows: str, *argv: str) -> Abuse:
-    return Abuse(payload, payload, must, Weakening("its time raised", (shows,), limits=USUAL), argv, _BRIEF, _TIMEOUT)
+    """It goes on until it is ended, or for a moment where nobody ends it."""
+    weakening = Weakening("its time raised", (shows,), limits=USUAL, argv=(*argv, "0.1"))
+    return Abuse(payload, payload, must, weakening, (*argv, "15"), _BRIEF, _TIMEOUT)
 
 
 ABUSES: Final = (
@@ -51,7 +53,7 @@ ABUSES: Final = (
         "processes_fork_bomb.sh",
         "a bomb of them too, and nothing is left of it",
         Weakening("their number raised", ("every process of the bomb",), limits=replace(USUAL, processes=300)),
-        limits=replace(USUAL, processes=24, wall_s=1.5),
+        limits=replace(USUAL, processes=24, wall_s=0.8),
         ends_by=_ANY,
         behind="processes_forks.py",
     ),
@@ -85,13 +87,15 @@ ABUSES: Final = (
         Weakening(
             "an agent that ends the others late",
             ("the result waited for an orphan",),
-            (agent("signal.pidfd_send_signal(", "__import__('time').sleep(1.5) or signal.pidfd_send_signal("),),
+            (agent("signal.pidfd_send_signal(", "__import__('time').sleep(1) or signal.pidfd_send_signal("),),
+            argv=("0.1",),
         ),
+        ("15",),
     ),
-    _outlives("processes_refuse_to_end.py", "a tree of spinners that ignores signals ends", "lived on", "3", "0.9"),
+    _outlives("processes_refuse_to_end.py", "a tree of spinners that ignores signals ends", "lived on", "3"),
     _outlives("processes_sleepers.sh", "so do children of a shell, in sessions of their own", "slept on"),
     _outlives("processes_stopped.py", "so does a process that is stopped", "was stopped, and woken"),
-    _outlives("processes_forks_while_ended.py", "so does a storm of forks, as a whole", "forked on", "0.9"),
+    _outlives("processes_forks_while_ended.py", "so does a storm of forks, as a whole", "forked on"),
     Abuse(
         "processes_cpu.py",
         "processes_cpu.py",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.abuse.payloads.verdict import done, through
 
-KIND, FOLDER, WANTED = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+KIND, FOLDER, WANTED, HELD_S = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 made = 0
 for number in range(WANTED):
     path = FOLDER / f"{number}"
@@ -20,7 +20,7 @@ for number in range(WANTED):
     made += 1
     if number % 200 == 0:
         time.sleep(0.01)
-time.sleep(1.5)
+time.sleep(HELD_S)
 if made == WANTED:
     through(f"made so many {KIND}")
 done()

@@ -7,13 +7,13 @@ import time
 
 from tests.abuse.payloads.verdict import done, through
 
-KIND, CHILDREN, MIB = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+KIND, CHILDREN, MIB, HELD_S = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 for _ in range(CHILDREN):
     if os.fork() == 0:
         area = mmap.mmap(-1, MIB << 20, mmap.MAP_PRIVATE if KIND == "private" else mmap.MAP_SHARED)
         for at in range(0, len(area), 4096):
             area[at] = 1
-        time.sleep(1.5)
+        time.sleep(HELD_S)
         os._exit(0)
 taken = sum(os.wait()[1] == 0 for _ in range(CHILDREN))
 if taken == CHILDREN:

@@ -8,4 +8,4 @@ try {
 setTimeout(() => {
   if (kept.length === wanted) through('kept every buffer')
   done()
-}, 1200)
+}, Number(process.argv[3]))

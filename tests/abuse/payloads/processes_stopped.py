@@ -2,15 +2,17 @@
 
 import os
 import signal
+import sys
 import time
 
 from tests.abuse.payloads.verdict import done, through
 
 parent = os.getpid()
 if os.fork() == 0:
-    time.sleep(0.9)
-    os.kill(parent, signal.SIGCONT)
-    os._exit(0)
+    time.sleep(float(sys.argv[1]))
+    while True:  # it may not be stopped yet
+        os.kill(parent, signal.SIGCONT)
+        time.sleep(0.02)
 os.kill(parent, signal.SIGSTOP)
 through("was stopped, and woken")
 done()

@@ -77,6 +77,17 @@ await call_tool("builtin:platform");
     assert "later" in called.text
 
 
+async def test_a_child_program_inherits_no_tool_channel(code_mode: CodeMode) -> None:
+    called = await code_mode.call(
+        """
+const child = require("child_process").spawnSync("ls", ["/proc/self/fd"], { stdio: ["inherit", "pipe", "pipe"] });
+[child.stdout.toString(), (await call_tool("builtin:calculate", { expression: "1" })).is_error]
+""",
+        language="node",
+    )
+    assert called.structured == ["0\n1\n2\n3\n", False], called  # 3 is the folder that `ls` reads
+
+
 async def test_calls_that_are_refused_leave_their_places_to_others(code_mode: CodeMode) -> None:
     called = await code_mode.call(
         f"""

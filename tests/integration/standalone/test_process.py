@@ -58,11 +58,12 @@ def _nats_below(started: Started) -> set[int]:
 async def test_a_second_start_on_the_same_data_is_refused_and_sigterm_ends_the_first_and_everything_that_it_started(
     up: Up, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
-    started = await up()
+    started = await up(None, "--log-level", "DEBUG")
     document = await started.document()
     note = (tmp_path / "data" / "connection.json").read_text()
     below = _descendants(started.pid)
     assert len(_nats_below(started)) == 1
+    secrets = await _check_that_secrets_are_the_owners(http, document, tmp_path / "data", {started.pid, *below})
 
     second = await up()
     assert await second.ended(WAIT_S) == 1
@@ -85,6 +86,9 @@ async def test_a_second_start_on_the_same_data_is_refused_and_sigterm_ends_the_f
         with pytest.raises(httpx.ConnectError):
             await http.get(f"http://{address.hostname}:{address.port}/")
     assert "Traceback" not in started.errors()
+    said = await started.output() + started.errors() + json.dumps(document)
+    said += (tmp_path / "data" / "nats" / "nats-server.log").read_text(errors="replace")
+    assert not [secret for secret in secrets if secret in said]
 
 
 async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there_at_the_next_start(
@@ -109,14 +113,14 @@ async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there
         return [hit["name"] for hit in answer.json().get("results", [])]
 
     assert await eventually(found, bool) == ["weather"]
+    assert await again.stop(signal.SIGINT) == 0
 
 
-async def test_sigint_ends_it_and_its_secrets_were_told_to_nobody_but_the_owner_of_the_data(
-    up: Up, http: httpx.AsyncClient, tmp_path: Path
-) -> None:
-    started = await up(None, "--log-level", "DEBUG")
-    document = await started.document()
-    note = tmp_path / "data" / "connection.json"
+async def _check_that_secrets_are_the_owners(
+    http: httpx.AsyncClient, document: dict[str, str], data: Path, processes: set[int]
+) -> tuple[str, ...]:
+    """Check that requests need a key, and that secrets are in files of the owner only. Return the secrets."""
+    note = data / "connection.json"
     told = json.loads(note.read_text())
     secrets = (told["nats_token"], told["api_key"])
     assert all(len(secret) >= 24 for secret in secrets)
@@ -124,19 +128,16 @@ async def test_sigint_ends_it_and_its_secrets_were_told_to_nobody_but_the_owner_
     assert (told["nats_url"], told["http_url"]) == (document["nats_url"], document["http_url"])
     answers = [
         (await http.get(f"{document['http_url']}/api/skills", headers=headers)).status_code
-        for headers in ({}, read_headers(tmp_path / "data"))
+        for headers in ({}, read_headers(data))
     ]
     assert answers == [401, 200]
-    for pid in (started.pid, *_descendants(started.pid)):
+    for pid in processes:
         shown = _argv(pid) + Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
         assert not [secret for secret in secrets if secret in shown]
-    readable = [path for path in (tmp_path / "data").rglob("*") if path.is_file() and _is_open_to_others(path)]
+    readable = [path for path in data.rglob("*") if path.is_file() and _is_open_to_others(path)]
     assert [path.name for path in readable if any(secret.encode() in path.read_bytes() for secret in secrets)] == []
-    assert await started.stop(signal.SIGINT) == 0
-    said = await started.output() + started.errors() + json.dumps(document)
-    said += (tmp_path / "data" / "nats" / "nats-server.log").read_text(errors="replace")
-    assert not [secret for secret in secrets if secret in said]
-    assert (tmp_path / "data" / "owner.key").read_text().strip() == told["api_key"]
+    assert (data / "owner.key").read_text().strip() == told["api_key"]
+    return secrets
 
 
 @pytest.mark.parametrize(

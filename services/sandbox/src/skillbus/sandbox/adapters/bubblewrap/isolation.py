@@ -143,10 +143,11 @@ class BubblewrapIsolation:
         if spec.network:
             sockets = min(spec.limits.sockets, spec.limits.network_sockets)
             spec = replace(spec, limits=replace(spec.limits, sockets=sockets))
-        job = encode_job(spec, str(self._starter.host.get_interpreter(spec.runtime)))
+        interpreter = str(self._starter.host.get_interpreter(spec.runtime))
+        job = encode_job(spec, interpreter, channel=control.tools is not None)
         await self._cleanup.wait_for_room()
         behind = AsyncExitStack()
-        # A waiting Node takes its standard input from a file; a program has its tool channel there.
+        # A waiting Node has started, and cannot get a tool channel any more.
         runtime = Runtime.PYTHON if control.tools is not None else spec.runtime
         pool = self._pools.begin_run(spec.project, runtime)
         behind.callback(self._pools.end_run, pool)

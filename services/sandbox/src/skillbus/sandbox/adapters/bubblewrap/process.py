@@ -118,7 +118,7 @@ class SandboxProcess:
         return int.from_bytes(word[len(_READY) :], "big")
 
     async def send_job(self, job: bytes, stdin: bytes, channel: socket.socket | None = None) -> None:
-        """Send the agent its job and the script's standard input, which is the socket `channel` if there is one."""
+        """Send the agent its job and the script's standard input, or its tool channel in place of it."""
         message = len(job).to_bytes(8, "big") + job
         with ExitStack() as stack:
             # Standard input is a file in memory, not a pipe: a script that does not read it blocks nobody.

@@ -8,7 +8,7 @@ It receives the job, starts the script and waits for its end. Then it kills proc
 of the sandbox, collects artifacts and exits. A Python script runs in a fork of the agent; others replace such a fork.
 
 For a warm sandbox it makes the script's process before the job arrives, or starts Node: see `agent_run.py`. The job
-comes with a descriptor of standard input, unless that is empty.
+comes with a descriptor of standard input, unless that is empty, or of the tool channel of a program.
 
 It writes the frames of `agent.py`, and before them one that carries a pidfd of the agent:
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         path: list[str]
         packages: list[str]
         exec: list[str]
+        channel: bool
         rlimits: dict[int, tuple[int, int]]
         artifacts: int
         artifacts_bytes: int
@@ -56,6 +57,8 @@ else:
     agent = sys.modules["agent"]
 
 SKILL = "/skill"
+CHANNEL = 3
+"""Descriptor of the tool channel in a program that may call tools."""
 RELAY = "/relay.py"
 RELAY_PORT = 3128
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -120,7 +123,7 @@ def give_up_capabilities() -> None:
 
 
 def receive_job() -> tuple[bytes, int | None]:
-    """Return the encoded job and the descriptor of its standard input."""
+    """Return the encoded job and the descriptor of its standard input or tool channel."""
     peer = socket.socket(fileno=os.dup(agent.control))
     header, passed, _, _ = peer.recvmsg(8, socket.CMSG_SPACE(4))
     peer.close()
@@ -143,8 +146,10 @@ def report_ready(own: int) -> None:
 def become_script(job: SandboxJob, stdin: int | None) -> None:
     """Replace this process, the child, by Node or bash. Return for Python: its script runs in this process."""
     if stdin is not None:
-        os.dup2(stdin, 0)
-    agent.close_from(3)
+        place = CHANNEL if job["channel"] else 0
+        os.dup2(stdin, place)
+        os.set_inheritable(place, True)  # it may have been there before
+    agent.close_from(CHANNEL + job["channel"])
     agent.limit_this_process(job["rlimits"])
     if job["exec"]:
         agent.default_signals()

@@ -10,10 +10,10 @@ const net = require("net");
 const util = require("util");
 const vm = require("vm");
 const { createRequire } = require("module");
-const { Readable } = require("stream");
 
 const PROGRAM = "/in/program.js";
 const ANSWER = "/work/out/.skillbus-answer.json";
+const CHANNEL = 3;
 const ANSWER_BYTES = 256 * 1024; // A larger answer is printed.
 const ANSWER_NESTING = 100; // A deeper answer is printed: the service refuses it.
 const UNSETTLED = 13; // Exit code of a program that waits for what cannot come, as Node's own.
@@ -31,7 +31,7 @@ class ToolError extends Error {
   }
 }
 
-// The program's end of the tool channel, which is its standard input.
+// The program's end of the tool channel. Node hands it to no child: at its start it closes what it has inherited to them.
 class Channel {
   constructor(calls, size, frame, atOnce) {
     Object.assign(this, { calls, size, frame, atOnce, leftCalls: calls, leftBytes: size, number: 0 });
@@ -39,7 +39,7 @@ class Channel {
     this.queue = [];
     this.received = Buffer.alloc(0);
     this.closed = null;
-    this.socket = new net.Socket({ fd: 0, readable: true, writable: true });
+    this.socket = new net.Socket({ fd: CHANNEL, readable: true, writable: true });
     this.socket.on("data", (chunk) => this.receive(chunk));
     this.socket.on("error", () => this.close());
     this.socket.on("close", () => this.close());
@@ -208,7 +208,6 @@ function reportUnsettled() {
 
 async function main() {
   const channel = new Channel(...process.argv.slice(2).map(Number));
-  Object.defineProperty(process, "stdin", { value: Readable.from([]), configurable: true });
   process.argv.splice(1, process.argv.length, PROGRAM);
   process.chdir("/work");
   defineFunctions(channel);

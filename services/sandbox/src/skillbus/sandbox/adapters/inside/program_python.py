@@ -2,9 +2,9 @@
 
     skillbus_program.py <calls> <bytes> <frame bytes> <calls at once>
 
-It is the script of the run, on the sandbox's own Python (3.8 or newer); the program is `/in/program.py`. Standard input
-is the tool channel, a socket. Before the program starts it becomes a descriptor that no other process inherits. A frame
-is four bytes of length, four bytes of number (big-endian) and JSON. Requests are
+It is the script of the run, on the sandbox's own Python (3.8 or newer); the program is `/in/program.py`. Descriptor 3
+is the tool channel, a socket that no other process inherits. A frame is four bytes of length, four bytes of number
+(big-endian) and JSON. Requests are
 
     {"method": "call_tool" | "tool_schema", "id": …, "action": …, "arguments": {…}}
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "/in/program.py"
 ANSWER = "/work/out/.skillbus-answer.json"
+CHANNEL = 3
 ANSWER_BYTES = 256 * 1024
 """Largest answer. A larger one is printed."""
 ANSWER_NESTING = 100
@@ -57,10 +58,8 @@ class Channel:
     """The program's end of the tool channel."""
 
     def __init__(self, calls: int, size: int, frame: int, at_once: int) -> None:
-        self.socket = socket.socket(fileno=os.dup(0))
-        nothing = os.open("/dev/null", os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        self.socket = socket.socket(fileno=CHANNEL)
+        os.set_inheritable(CHANNEL, False)
         os.register_at_fork(after_in_child=self.socket.close)
         self.calls, self.size, self.frame, self.at_once = calls, size, frame, at_once
         self.left_calls, self.left_bytes = calls, size

@@ -62,8 +62,8 @@ class AgentReport:
     complete: bool = False
 
 
-def encode_job(spec: RunSpec, interpreter: str) -> bytes:
-    """Encode the job of a bubblewrap agent."""
+def encode_job(spec: RunSpec, interpreter: str, *, channel: bool) -> bytes:
+    """Encode the job of a bubblewrap agent. With `channel` it comes with a tool channel in place of standard input."""
     script = f"{SKILL}/{spec.script}"
     job = {
         "script": script,
@@ -71,6 +71,7 @@ def encode_job(spec: RunSpec, interpreter: str) -> bytes:
         "path": list(dict.fromkeys((script.rpartition("/")[0], SKILL))),
         "packages": [] if spec.layer is None else [DEPS],
         "exec": [] if spec.runtime is Runtime.PYTHON else [interpreter, script, *spec.argv],
+        "channel": channel,
         "rlimits": make_rlimits(spec.runtime, spec.limits),
         "artifacts": spec.limits.artifacts,
         "artifacts_bytes": spec.limits.artifacts_bytes,

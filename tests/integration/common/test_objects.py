@@ -1,9 +1,11 @@
 """The object store on a real nats-server."""
 
 import asyncio
+import hashlib
 import io
 import json
 import os
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +50,26 @@ async def test_of_an_object_that_was_replaced_or_deleted_nothing_is_kept(bus: Bu
     assert await count_chunks() == 0
     await store.put("a.zip", b"third")
     assert (await count_chunks(), await store.get("a.zip", max_bytes=10)) == (1, b"third")
+
+
+async def test_what_arrives_in_pieces_is_stored_whole_or_not_at_all(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    data = os.urandom(300_000)
+
+    async def send(*, is_broken: bool) -> AsyncIterator[bytes]:
+        for at in range(0, len(data), 70_000):
+            if is_broken and at:
+                raise OSError("the sender has left")
+            yield data[at : at + 70_000]
+
+    stored = await store.put_pieces("a.log", send(is_broken=False))
+    assert (stored.size_bytes, stored.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+    assert await store.get("a.log", max_bytes=len(data)) == data
+    with pytest.raises(OSError, match="has left"):
+        await store.put_pieces("b.log", send(is_broken=True))
+    info = await bus.jetstream.stream_info(PACKAGES.stream, subjects_filter=f"$O.{PACKAGES.name}.>")
+    assert sum((info.state.subjects or {}).values()) == 3 + 1  # chunks and the record
+    assert await store.names() == ["a.log"]
 
 
 async def test_of_an_object_that_could_not_be_read_to_its_end_nothing_is_kept(bus: Bus) -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
+from hashlib import sha256
 from typing import TypeVar
 
 import httpx
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillbus.common.audit_log.recorder import ActRecorder
+from skillbus.common.bus.objects import StoredObject
 from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.agent.turns import TurnEvent
 from skillbus.contracts.audit_log import AuditFact
@@ -24,6 +26,7 @@ from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
 from skillbus.contracts.gateway.sessions import SessionRecord
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import GET_SKILL
+from skillbus.contracts.learner.learning_jobs import LearningAdvanced
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
@@ -42,6 +45,8 @@ from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
+from skillbus.gateway.domain.learning.job_follower import JobFollower
+from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
@@ -163,6 +168,21 @@ class FakeTurnFeed:
 
 
 @dataclass
+class FakeJobFeed:
+    """Tells whoever listens what is put into `told`."""
+
+    told: asyncio.Queue[LearningAdvanced] = field(default_factory=asyncio.Queue)
+
+    @asynccontextmanager
+    async def listen(self, _: str) -> AsyncGenerator[AsyncIterator[LearningAdvanced]]:
+        async def events() -> AsyncGenerator[LearningAdvanced]:
+            while True:
+                yield await self.told.get()
+
+        yield events()
+
+
+@dataclass
 class FakeObjects:
     """A bucket in memory. `failures` are raised first, one a call of `put` or `put_file`."""
 
@@ -181,6 +201,11 @@ class FakeObjects:
         while size := file.readinto(chunk):
             data += chunk[:size]
         await self.put(name, bytes(data))
+
+    async def put_pieces(self, name: str, pieces: AsyncIterable[bytes]) -> StoredObject:
+        data = b"".join([piece async for piece in pieces])
+        await self.put(name, data)
+        return StoredObject(len(data), sha256(data).hexdigest())
 
     async def get(self, name: str, max_bytes: int) -> bytes:
         if name not in self.held:
@@ -280,6 +305,9 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
     def listen_to_turn(turn_id: str) -> AbstractAsyncContextManager[AsyncIterator[TurnEvent]]:
         return _CURRENT.get().turn_feed.listen(turn_id)
 
+    def listen_to_job(job: str) -> AbstractAsyncContextManager[AsyncIterator[LearningAdvanced]]:
+        return _CURRENT.get().job_feed.listen(job)
+
     def note_use(key_id: str) -> None:
         _CURRENT.get().used_keys.append(key_id)
 
@@ -298,6 +326,8 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         RemoteToolCaller(caller, run_files, listen, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=patience_s),
         KnowledgeImporter(caller, patience_s=patience_s),
+        LearningUploader(caller, _OfCurrentWorld("learning_files")),
+        JobFollower(caller, listen_to_job),
         KeyRegistry(_OfCurrentWorld("key_store")),
         SessionRoutes(
             SessionRegistry(_OfCurrentWorld("session_store"), authenticator),
@@ -324,6 +354,8 @@ class World:
     caller: FakeCaller = field(default_factory=FakeCaller)
     packages: FakeObjects = field(default_factory=FakeObjects)
     run_files: FakeObjects = field(default_factory=FakeObjects)
+    learning_files: FakeObjects = field(default_factory=FakeObjects)
+    job_feed: FakeJobFeed = field(default_factory=FakeJobFeed)
     feed: FakeFeed = field(default_factory=FakeFeed)
     turn_feed: FakeTurnFeed = field(default_factory=FakeTurnFeed)
     connection: FakeConnection = field(default_factory=FakeConnection)

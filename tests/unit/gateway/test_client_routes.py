@@ -33,6 +33,7 @@ NOT_OFFERED: Final = {
     "get_knowledge": {"If-None-Match"},  # the client keeps no copy to compare with
     "import_knowledge": {"first_line"},  # for parts of a larger import, which the command line sends
     "put_tools": {"first_line"},
+    **{key: {"name"} for key in ("learn_from_logs", "learn_from_tests", "learn_from_files")},  # files are a form
     "review_knowledge": {"Skillbus-Actor"},  # `actor` of the body
     "create_knowledge": {"Skillbus-Actor", "Idempotency-Key"},  # `actor` and `idempotency_key` of the body
     "suggest_knowledge": {"Skillbus-Actor", "Idempotency-Key"},
@@ -46,6 +47,7 @@ NOT_OFFERED: Final = {
 CONTENT: Final = {
     "put_tools": {"tools"},
     "import_knowledge": {"items"},
+    **{key: {"files"} for key in ("learn_from_logs", "learn_from_tests", "learn_from_files")},
     "create_chat_completion": {"options", "fields"},
     "stream_chat_completion": {"options", "fields"},
 }

@@ -29,6 +29,7 @@ IN_PATH: Final = {
     "run_id": "0" * 32,
     "turn_id": "0" * 32,
     "sequence": "1",
+    "source": "payments",
 }
 IN_QUERY: Final = {
     "diff_knowledge": {"from": "1", "to": "2"},

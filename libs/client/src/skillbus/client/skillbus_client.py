@@ -9,6 +9,7 @@ from skillbus.client.local_server import find_server
 from skillbus.client.operations.chat import ChatOperations
 from skillbus.client.operations.embedding import EmbeddingOperations
 from skillbus.client.operations.knowledge import KnowledgeOperations
+from skillbus.client.operations.learning import LearningOperations
 from skillbus.client.operations.runs import RunOperations
 from skillbus.client.operations.skills import SkillOperations
 from skillbus.client.operations.system import McpServerOperations, SystemOperations
@@ -19,6 +20,7 @@ GROUPS: Final = (
     SkillOperations,
     RunOperations,
     KnowledgeOperations,
+    LearningOperations,
     ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
@@ -32,6 +34,7 @@ class Skillbus(
     SkillOperations,
     RunOperations,
     KnowledgeOperations,
+    LearningOperations,
     ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
@@ -76,6 +79,7 @@ class AsyncSkillbus(
     SkillOperations,
     RunOperations,
     KnowledgeOperations,
+    LearningOperations,
     ChatOperations,
     McpServerOperations,
     EmbeddingOperations,

@@ -56,16 +56,7 @@ from skillbus.contracts.indexer.tools import (
     REMOVE_TOOLS,
 )
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, KNOWLEDGE_INDEXED, LIST_KNOWLEDGE_DIGESTS, READ_KNOWLEDGE
-from skillbus.contracts.learner.learning_jobs import (
-    CANCEL_LEARNING,
-    GET_LEARNING_JOB,
-    GET_LEARNING_REPORT,
-    LEARNING_ADVANCED,
-    LIST_LEARNING_JOBS,
-    LIST_LEARNING_SOURCES,
-    SET_LEARNING_SOURCE,
-    START_LEARNING,
-)
+from skillbus.contracts.learner.learning_jobs import LEARNING_ADVANCED
 from skillbus.contracts.learner.projects import SET_KNOWLEDGE_PARENT
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import (
@@ -161,10 +152,6 @@ ADMINISTRATION: Final[tuple[AnyEndpoint, ...]] = (
 )
 """Requests of administrators. The user `client` may not send them: the bus does not know who uses that user."""
 
-_OF_LEARNING: Final[tuple[AnyEndpoint, ...]] = (
-    *(START_LEARNING, GET_LEARNING_JOB, LIST_LEARNING_JOBS, CANCEL_LEARNING, GET_LEARNING_REPORT),
-    *(SET_LEARNING_SOURCE, LIST_LEARNING_SOURCES),
-)
 _OF_EVERYONE: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint not in BETWEEN_SERVICES)
 
 BUS_USERS: Final = (
@@ -188,10 +175,10 @@ BUS_USERS: Final = (
     BusUser(
         "gateway",
         Zone.CORE,
-        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in (LIST_BUILTINS, *_OF_LEARNING)),
-        follows=(RUN_PRINTED, TURN_ADVANCED),
+        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
+        follows=(RUN_PRINTED, TURN_ADVANCED, LEARNING_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
-        writes_objects=(RUN_FILES, PACKAGES),
+        writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),
         keeps_keys=(API_KEYS,),
     ),
     BusUser(

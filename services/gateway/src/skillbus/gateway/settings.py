@@ -49,6 +49,8 @@ class GatewaySettings(BaseSettings):
     """Largest body of a tool import, which is never held in memory as a whole."""
     knowledge_body_bytes: int = Field(default=64 * _MIB, ge=1)
     """Largest body of a knowledge import, which is never held in memory as a whole."""
+    learning_body_bytes: int = Field(default=4096 * _MIB, ge=1)
+    """Largest body of files to learn from, which is never held in memory as a whole."""
     body_bytes: int = Field(default=_MIB, ge=1)
     """Largest body of every other request."""
     artifact_bytes: int = Field(default=64 * _MIB, ge=1)

@@ -17,7 +17,8 @@ from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.agent.turns import TURN_ADVANCED
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.indexer.skills import GET_SKILL
-from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.contracts.learner.learning_jobs import LEARNING_ADVANCED
+from skillbus.contracts.resources import LEARNING_FILES, PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox.run_history import RUN_PRINTED
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
@@ -36,6 +37,8 @@ from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
+from skillbus.gateway.domain.learning.job_follower import JobFollower
+from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
@@ -59,6 +62,15 @@ class Gateway:
         return await self.readiness.check_health()
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectStores:
+    """Buckets that the gateway uses."""
+
+    packages: ObjectStore
+    run_files: ObjectStore
+    learning_files: ObjectStore
+
+
 @asynccontextmanager
 async def open_gateway(
     bus: Bus, settings: GatewaySettings, checked: CheckedStart | None = None
@@ -76,7 +88,11 @@ async def open_gateway(
     ring, session_ring = KeyRing(), SessionRing()
     readiness = Readiness(bus.caller, bus.client, bus.disk, timeout_s=settings.health_timeout_s)
     # Opened before the keys, whose reading is repeated with a line in the log: the buckets may not be made yet.
-    stores = await open_object_store(bus, PACKAGES), await open_object_store(bus, RUN_FILES)
+    stores = ObjectStores(
+        await open_object_store(bus, PACKAGES),
+        await open_object_store(bus, RUN_FILES),
+        await open_object_store(bus, LEARNING_FILES),
+    )
     try:
         async with (
             open_api_keys(bus, ring) as keys,
@@ -97,14 +113,14 @@ async def open_gateway(
 def _build_app(
     bus: Bus,
     settings: GatewaySettings,
-    stores: tuple[ObjectStore, ObjectStore],
+    stores: ObjectStores,
     authenticator: Authenticator,
     keys: KeyRegistry,
     sessions: SessionRegistry,
     readiness: Readiness,
     mcp: McpEndpoint,
 ) -> ASGIApp:
-    packages, run_files = stores
+    packages, run_files = stores.packages, stores.run_files
     caller = ProjectCaller(bus.caller)
     installer = PackageInstaller(
         caller,
@@ -123,6 +139,8 @@ def _build_app(
         RemoteToolCaller(caller, run_files, open_feed, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=settings.upload_patience_s),
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
+        LearningUploader(caller, stores.learning_files),
+        JobFollower(caller, partial(subscribe_to_feed, bus.client, LEARNING_ADVANCED)),
         keys,
         SessionRoutes(sessions, authenticator.session_cookie),
         RemoteTurnRunner(caller, partial(subscribe_to_feed, bus.client, TURN_ADVANCED)),

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, AsyncIterable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,6 +47,15 @@ class OpenObject:
     """Content in order; close it if it is not read to the end."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object that was stored."""
+
+    size_bytes: int
+    sha256: str
+    """SHA-256 of the content, in hexadecimal."""
+
+
 class ObjectStore:
     """One bucket. Every method raises `RequestError` with `unavailable` or `deadline_exceeded` when NATS is down."""
 
@@ -78,14 +87,48 @@ class ObjectStore:
         async with jetstream_call(f"put {name} into {self._bucket}"):
             await self._write(name, file)
 
-    async def _write(self, name: str, file: io.BufferedIOBase) -> None:
-        info = ObjectInfo(
+    async def put_pieces(self, name: str, pieces: AsyncIterable[bytes]) -> StoredObject:
+        """Store what arrives in pieces, without keeping it in memory. Nothing is kept of it if an error ends it.
+
+        Each piece has the time limit of a whole object: an upload may take as long as its sender needs.
+
+        Raises:
+            RequestError: `storage_full` if the disk or the bucket has no room for it.
+        """
+        if self._disk is not None:
+            self._disk.check()
+        info, digest, action = self._make_record(name), hashlib.sha256(), f"put {name} into {self._bucket}"
+        size_bytes = chunks = 0
+        try:
+            async for chunk in _cut_chunks(pieces):
+                digest.update(chunk)
+                async with jetstream_call(action):
+                    await self._jetstream.publish(f"$O.{self._bucket}.C.{info.nuid}", chunk)
+                size_bytes, chunks = size_bytes + len(chunk), chunks + 1
+            info.size, info.chunks, info.digest = size_bytes, chunks, _format_digest(digest.digest())
+            async with jetstream_call(action):
+                former = await self._write_record(info)
+        except BaseException:  # also a cancellation: the sender has left
+            with suppress(RequestError):
+                async with jetstream_call(action):
+                    await self._purge_chunks(info)
+            raise
+        if former is not None and not former.deleted:
+            async with jetstream_call(action):
+                await self._purge_chunks(former)
+        return StoredObject(size_bytes, digest.hexdigest())
+
+    def _make_record(self, name: str) -> ObjectInfo:
+        return ObjectInfo(
             name,
             self._bucket,
             nuid=uuid4().hex,
             mtime=datetime.now(UTC).isoformat(),
             options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES),
         )
+
+    async def _write(self, name: str, file: io.BufferedIOBase) -> None:
+        info = self._make_record(name)
         try:
             await self._write_chunks(info, file)
             former = await self._write_record(info)
@@ -103,7 +146,7 @@ class ObjectStore:
             digest.update(chunk)
             info.size += len(chunk)
             info.chunks += 1
-        info.digest = f"SHA-256={base64.urlsafe_b64encode(digest.digest()).decode()}"
+        info.digest = _format_digest(digest.digest())
 
     async def _write_record(self, info: ObjectInfo) -> ObjectInfo | None:
         """Write the record of an object. Return that of the object it replaces, if there was one of its name."""
@@ -214,6 +257,23 @@ async def _read_chunk(file: io.BufferedIOBase) -> bytes:
     if isinstance(file, io.BytesIO):
         return file.read(_CHUNK_BYTES)
     return await asyncio.to_thread(file.read, _CHUNK_BYTES)
+
+
+async def _cut_chunks(pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the same bytes in chunks of one size, the last one shorter."""
+    held = bytearray()
+    async for piece in pieces:
+        held += piece
+        while len(held) >= _CHUNK_BYTES:
+            yield bytes(held[:_CHUNK_BYTES])
+            del held[:_CHUNK_BYTES]
+    if held:
+        yield bytes(held)
+
+
+def _format_digest(digest: bytes) -> str:
+    """Return a SHA-256 as records hold it. Source: NATS ADR-20."""
+    return f"SHA-256={base64.urlsafe_b64encode(digest).decode()}"
 
 
 async def open_object_store(bus: Bus, bucket: ObjectBucket) -> ObjectStore:

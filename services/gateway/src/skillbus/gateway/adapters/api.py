@@ -112,6 +112,12 @@ def _add_docs_page(app: FastAPI) -> None:
 def make_body_limits(settings: GatewaySettings) -> LimitOf:
     """Return a function from method and path to the largest body in bytes."""
 
+    others = {
+        ("PUT", "/api/tools"): settings.tools_body_bytes,
+        ("POST", "/api/knowledge/import"): settings.knowledge_body_bytes,
+        ("POST", "/v1/embeddings"): settings.embeddings_body_bytes,
+    }
+
     def limit_of(method: str, path: str) -> int:
         if method == "POST" and path in {"/api/skills", "/api/skills/check"}:
             return settings.package_bytes + _FORM_BYTES
@@ -120,13 +126,9 @@ def make_body_limits(settings: GatewaySettings) -> LimitOf:
             method == "POST" and any(path.startswith(start) and path.endswith(end) for start, end in runs)
         ):
             return settings.run_body_bytes
-        if method == "PUT" and path == "/api/tools":
-            return settings.tools_body_bytes
-        if method == "POST" and path == "/api/knowledge/import":
-            return settings.knowledge_body_bytes
-        if path == "/v1/embeddings":
-            return settings.embeddings_body_bytes
-        return settings.body_bytes
+        if method == "POST" and path.startswith("/api/learn/"):
+            return settings.learning_body_bytes
+        return others.get((method, path), settings.body_bytes)
 
     return limit_of
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol, TypeVar
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.learner.learning_jobs import LearningAdvanced
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 
@@ -72,6 +73,32 @@ class ObjectFiles(Protocol):
         ...
 
 
+class StoredContent(Protocol):
+    """Object that was stored."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the content, in hexadecimal."""
+        ...
+
+
+class ObjectSink(Protocol):
+    """Bucket for large uploads. Every method raises RequestError if the bus is away."""
+
+    async def put_pieces(self, name: str, pieces: AsyncIterable[bytes]) -> StoredContent:
+        """Store what arrives in pieces, without keeping it in memory."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Delete an object if it exists."""
+        ...
+
+
+OpenLearningFeed = Callable[[str], AbstractAsyncContextManager[AsyncIterator[LearningAdvanced]]]
+"""Function that subscribes to the progress of a job. The iterator has no end."""
 OpenRunFeed = Callable[[str], AbstractAsyncContextManager[AsyncIterator[RunEvent]]]
 """Function that subscribes to the events of a run. The iterator has no end. Raises RequestError if the bus is away."""
 

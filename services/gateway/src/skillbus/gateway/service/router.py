@@ -14,6 +14,8 @@ from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
+from skillbus.gateway.domain.learning.job_follower import JobFollower
+from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
@@ -28,6 +30,7 @@ from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes,
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
 from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowledge_routes
 from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
+from skillbus.gateway.service.learning import LearningRoutes, add_learning_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
 from skillbus.gateway.service.runs.calls import CallRoutes, add_call_routes
@@ -40,6 +43,7 @@ _SKILLS: Final = "skills"
 _RUNS: Final = "runs"
 _TOOLS: Final = "tools"
 _KNOWLEDGE: Final = "knowledge"
+_LEARNING: Final = "learning"
 _MCP_SERVERS: Final = "MCP servers"
 _EMBEDDING: Final = "embedding"
 _INDEXES: Final = "indexes"
@@ -52,6 +56,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _RUNS, "description": "Run skills in the sandbox, follow and cancel runs, fetch their files."},
     {"name": _TOOLS, "description": "Search, describe, review and call tools of every type."},
     {"name": _KNOWLEDGE, "description": "Write, search, review, import and export knowledge; build contexts."},
+    {"name": _LEARNING, "description": "Learn from logs, traffic and test runs; follow and cancel jobs."},
     {"name": _MCP_SERVERS, "description": "Register MCP servers, whose tools become part of the catalogue."},
     {"name": _EMBEDDING, "description": "Register embedding providers and models."},
     {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
@@ -74,6 +79,8 @@ class GatewayParts:
     tool_caller: RemoteToolCaller
     tool_importer: ToolImporter
     knowledge_importer: KnowledgeImporter
+    learning_uploader: LearningUploader
+    job_follower: JobFollower
     key_registry: KeyRegistry
     sessions: SessionRoutes
     turns: RemoteTurnRunner
@@ -94,6 +101,9 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
         DocumentedRouter(router, _KNOWLEDGE), KnowledgeBaseRoutes(caller, parts.knowledge_importer)
     )
     add_knowledge_routes(DocumentedRouter(router, _KNOWLEDGE), KnowledgeRoutes(caller))
+    add_learning_routes(
+        DocumentedRouter(router, _LEARNING), LearningRoutes(caller, parts.learning_uploader, parts.job_follower)
+    )
     add_mcp_server_routes(DocumentedRouter(router, _MCP_SERVERS), McpServerRoutes(caller))
     add_embedding_registry_routes(DocumentedRouter(router, _EMBEDDING), EmbeddingRegistryRoutes(caller))
     add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))

@@ -1,5 +1,6 @@
 """Jobs that learn, in their table."""
 
+import asyncio
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,8 +86,8 @@ class SqlJobRecord:
             found = _load_job(connection, project, job)
             return found, connection.execute(select(_jobs.report).where(_jobs.id == job)).scalar_one()
 
-        found, report = await self.database.read(work)
-        return found, LearnedReport() if report is None else LearnedReport.model_validate_json(zlib.decompress(report))
+        found, packed = await self.database.read(work)
+        return found, LearnedReport() if packed is None else await asyncio.to_thread(_unpack_report, packed)
 
     async def cancel_job(self, project: str, job: str, at: datetime) -> tuple[LearningFile, ...] | None:
         def work(connection: Connection) -> tuple[LearningFile, ...] | None:
@@ -169,6 +170,10 @@ def update_claimed(connection: Connection, claimed: ClaimedJob, values: dict[str
     """Change a job that a claim holds. Return False if it is not this claim's any more."""
     mine = (_jobs.id == claimed.job.id, _jobs.claim == claimed.claim)
     return connection.execute(update(LEARNING_JOBS).where(*mine).values(values)).rowcount == 1
+
+
+def _unpack_report(packed: bytes) -> LearnedReport:
+    return LearnedReport.model_validate_json(zlib.decompress(packed))
 
 
 def _load_job(connection: Connection, project: str, job: str) -> LearningJob:

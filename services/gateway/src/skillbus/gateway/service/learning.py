@@ -1,12 +1,11 @@
 """Learning from logs, traffic and test runs: jobs, their reports and progress, and sources that are switched off."""
 
-from collections.abc import AsyncGenerator
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
-from starlette.responses import StreamingResponse
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
@@ -41,8 +40,8 @@ from skillbus.gateway.domain.learning.uploader import FORM, LearningOptions, Lea
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
+from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream
 from skillbus.gateway.service.knowledge.parameters import ActorInHeader, choose_actor
-from skillbus.gateway.service.runs.run_stream import EVENT_STREAM
 
 _LEARN: Final = "/api/learn"
 _JOBS: Final = f"{_LEARN}/jobs"
@@ -59,10 +58,23 @@ class SwitchBody(Message):
     """False learns nothing from it any more."""
 
 
-class ProgressStream(StreamingResponse):
-    """Server-Sent Events of one job."""
+class JobEventWriter:
+    """Encoder of the states of one job."""
 
-    media_type = EVENT_STREAM
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def encode_part(self, part: LearningJob) -> bytes:
+        """Return the event of a state; the last one is named `ended`."""
+        return _encode_event("ended" if part.status in ENDED else "progress", part)
+
+    def encode_end(self) -> bytes:
+        """Return nothing: the last state says that it is the last."""
+        return b""
+
+    def encode_error(self, error: RequestError) -> bytes:
+        """Return the event of an error."""
+        return _encode_event("error", make_problem(error, self._path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +134,16 @@ class LearningRoutes:
 
     async def follow_learning_job(
         self, job: JobInPath, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> ProgressStream:
+    ) -> Response:
         """Follow a job as Server-Sent Events: `progress` with the job at each step, and last `ended` with the job.
 
         If the learner is away in between, the last event is `error` with a problem document.
         """
         states = self.follower.follow_job(LearningJobSelector(project=project, id=job))
-        first = await anext(states)  # a job that does not exist gets a reply of its own
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return ProgressStream(_encode_states(first, states, request.url.path), headers=headers)
+        getting = asyncio.ensure_future(anext(states, None))
+        await asyncio.wait([getting])
+        getting.result()  # a job that does not exist gets a reply of its own
+        return PartStream(getting, states, JobEventWriter(request.url.path))
 
     async def cancel_learning(
         self, job: JobInPath, project: ProjectInQuery = DEFAULT_PROJECT, actor: ActorInHeader = None
@@ -163,19 +176,6 @@ class LearningRoutes:
             return await self.uploader.start_learning(what, options, kind, body, choose_actor(actor))
         except ClientDisconnect as error:
             raise RequestError(ErrorCode.INVALID_REQUEST, "The body is incomplete.") from error
-
-
-async def _encode_states(first: LearningJob, states: AsyncGenerator[LearningJob], path: str) -> AsyncGenerator[bytes]:
-    yield _encode_state(first)
-    try:
-        async for job in states:
-            yield _encode_state(job)
-    except RequestError as error:
-        yield _encode_event("error", make_problem(error, path))
-
-
-def _encode_state(job: LearningJob) -> bytes:
-    return _encode_event("ended" if job.status in ENDED else "progress", job)
 
 
 def _encode_event(name: str, body: Message) -> bytes:
@@ -231,7 +231,7 @@ def add_learning_routes(router: DocumentedRouter, routes: LearningRoutes) -> Non
         Role.READER,
         routes.follow_learning_job,
         GET_LEARNING_JOB.errors,
-        response=ProgressStream,
+        response=PartStream,
     )
     router.add("DELETE", _JOB, Role.EDITOR, routes.cancel_learning, CANCEL_LEARNING.errors)
     router.add("GET", _SOURCES, Role.READER, routes.list_learning_sources, LIST_LEARNING_SOURCES.errors)

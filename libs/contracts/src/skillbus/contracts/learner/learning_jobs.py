@@ -27,7 +27,7 @@ DEFAULT_SOURCE: Final = "default"
 LearningSource = Annotated[
     str,
     StringConstraints(min_length=1, max_length=100, strip_whitespace=True, pattern=r"^[^/\x00-\x1f\x7f]+$"),
-    Field(description="Where the files come from: the name of a service, of a log or of a test suite."),
+    Field(description="Origin of the files: the name of a service, of a log or of a test suite."),
 ]
 LearningTask = Annotated[
     str,

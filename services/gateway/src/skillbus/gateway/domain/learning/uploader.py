@@ -38,7 +38,7 @@ class LearningOptions(ProjectMessage):
     model_config = QUERY
 
     source: LearningSource = DEFAULT_SOURCE
-    """Where the files come from: the name of a service, of a log or of a test suite."""
+    """Origin of the files: the name of a service, of a log or of a test suite."""
     task: LearningTask = ""
     """Id of the task that made the files. It becomes the `source_ref` of the items."""
     run: str = Field(default="", max_length=200)

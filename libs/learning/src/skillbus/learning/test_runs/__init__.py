@@ -1,0 +1,1 @@
+"""Causes of failed tests, flaky tests and fixes, learned from the reports of test runs."""

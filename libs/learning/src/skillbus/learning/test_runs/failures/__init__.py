@@ -1,0 +1,1 @@
+"""Texts of failures: their causes, places in the code, signatures and quotes."""

@@ -109,13 +109,32 @@ class OpenSandbox(Protocol):
     ) -> AbstractAsyncContextManager[Sandbox]: ...
 
 
-@pytest.fixture
-async def catalogue(bus: Bus) -> AsyncGenerator[Catalogue]:
+@asynccontextmanager
+async def serve_catalogue(bus: Bus) -> AsyncGenerator[Catalogue]:
+    """Answer for the indexer."""
     opened = Catalogue(await open_object_store(bus, PACKAGES))
     responder = Responder(bus.client, "indexer", "0.1.0", bus.metrics)
     await responder.start(route(GET_SKILL, opened.get))
     yield opened
     await responder.drain()
+
+
+@asynccontextmanager
+async def open_real(bus: Bus, catalogue: Catalogue, folder: Path) -> AsyncGenerator[Sandbox]:
+    """Open a sandbox with the real isolation; skip the test where the machine has none."""
+    isolation = BubblewrapIsolation()
+    try:
+        await isolation.probe()
+    except SandboxUnavailable as unavailable:
+        pytest.skip(f"no sandbox on this machine: {unavailable}")
+    async with open_sandbox(bus, SandboxSettings(data=folder / "sandbox"), isolation):
+        yield Sandbox(bus, catalogue, await open_object_store(bus, RUN_FILES), folder / "sandbox" / "skills")
+
+
+@pytest.fixture
+async def catalogue(bus: Bus) -> AsyncGenerator[Catalogue]:
+    async with serve_catalogue(bus) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -130,12 +149,6 @@ def open_one(bus: Bus, catalogue: Catalogue, tmp_path: Path) -> OpenSandbox:
 
 
 @pytest.fixture
-async def sandbox(open_one: OpenSandbox) -> AsyncGenerator[Sandbox]:
-    """With the real isolation; skipped where the machine has none."""
-    isolation = BubblewrapIsolation()
-    try:
-        await isolation.probe()
-    except SandboxUnavailable as unavailable:
-        pytest.skip(f"no sandbox on this machine: {unavailable}")
-    async with open_one(isolation) as opened:
+async def sandbox(bus: Bus, catalogue: Catalogue, tmp_path: Path) -> AsyncGenerator[Sandbox]:
+    async with open_real(bus, catalogue, tmp_path) as opened:
         yield opened

@@ -11,6 +11,7 @@ from skillbus.learning.test_runs.values import TestRun
 from .run_samples import CASES, learn_from_reports, read_run, write_assertion, write_junit, write_python_failure
 
 CLEAN = write_junit({})
+USER = "jane"
 
 
 def fail(cases: tuple[str, ...], error: str, place: str = "cart.py:add", cause: str = "") -> dict[str, str]:
@@ -199,8 +200,8 @@ def test_names_of_users_and_secrets_are_in_no_item() -> None:
     text = write_assertion(
         "assert ok", ["AssertionError: token=tk.0f8e7d6c5b4a3928 for jane.doe@example.com"], "test_x"
     )
-    report = write_junit({"test_x[C:\\Users\\jane\\data]": text.replace("tests/", "/Users/jane/shop/tests/")})
-    run = read_run(report, "/Users/jane/run.xml")
+    report = write_junit({"test_x[C:\\Users\\jane\\data]": text.replace("tests/", f"/Users/{USER}/shop/tests/")})
+    run = read_run(report, f"/Users/{USER}/run.xml")
     findings = learn_from_runs([run], TestSettings())
     stored = run.model_dump_json() + only(findings).model_dump_json()
     assert not [secret for secret in ("jane", "tk.0f8e", "example.com") if secret in stored]

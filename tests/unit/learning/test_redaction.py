@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.learning.redaction import redact_text
+from skillbus.learning.redaction import redact_commit, redact_text
 
 _CANARY = "kanari8Vogel"
 _JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
@@ -75,3 +75,9 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redact_text(text)
     assert redact_text(once) == once
+
+
+def test_the_hash_of_a_commit_is_no_secret_where_a_commit_is_expected() -> None:
+    commit = "ef61982b5a1ce0c1ef61982b5a1ce0c1ef61982b"
+    assert redact_commit(commit) == commit
+    assert redact_commit("ann@example.com") == "<email>"

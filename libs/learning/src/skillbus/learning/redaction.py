@@ -93,6 +93,7 @@ _KNOWN_TOKEN: Final = re.compile(
 )
 _LONG: Final = re.compile(rf"(?<![\w+/=.-])[A-Za-z0-9+/_=-]{{{_LONG_CHARACTERS},}}")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,40}|[0-9a-f]{64}")
 _PARTS: Final = re.compile(r"[/_=-]+")
 _MOBILE_CN: Final = re.compile(r"(?:\+?86)?1[3-9]\d{9}")
 
@@ -102,6 +103,11 @@ def redact_text(text: str) -> str:
     for pattern, replace in _REPLACEMENTS:
         text = pattern.sub(replace, text)
     return text
+
+
+def redact_commit(commit: str) -> str:
+    """Return the id of a commit: a hash as it is, anything else redacted."""
+    return commit if _COMMIT.fullmatch(commit) else redact_text(commit)
 
 
 def _keep(group: str, placeholder: str) -> Callable[[re.Match[str]], str]:

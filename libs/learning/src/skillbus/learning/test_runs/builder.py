@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Final
 
-from skillbus.learning.redaction import redact_text
+from skillbus.learning.redaction import redact_commit, redact_text
 from skillbus.learning.test_runs.failures.failure_text import parse_failure
 from skillbus.learning.test_runs.failures.signatures import find_embedded_error, mask_message
 from skillbus.learning.test_runs.values import (
@@ -117,7 +117,7 @@ class RunBuilder:
         commits = _COMMIT.findall(name.lower())
         return TestRun(
             run=name_run(file),
-            commit=redact_text(self.commit)[:100] or (commits[-1] if commits else ""),
+            commit=redact_commit(self.commit)[:100] or (commits[-1] if commits else ""),
             branch=redact_text(self.branch)[:200],
             started=parse_time(self.started),
             files=(file,),

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from skillbus.contracts.message import Message
-from skillbus.learning.redaction import redact_text
+from skillbus.learning.redaction import redact_commit, redact_text
 from skillbus.learning.test_runs.builder import parse_time
 from skillbus.learning.test_runs.values import TestRun, UnreadableRunError, decode_keys, encode_keys
 
@@ -86,7 +86,7 @@ def _apply_entry(run: TestRun, entries: Mapping[str, ListedRun]) -> TestRun:
         update={
             "run": entry.run,
             "named": True,
-            "commit": redact_text(entry.commit) or run.commit,
+            "commit": redact_commit(entry.commit) or run.commit,
             "started": parse_time(entry.started) or run.started,
             "branch": redact_text(entry.branch) or run.branch,
             "subject": redact_text(entry.subject),

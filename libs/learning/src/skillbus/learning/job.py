@@ -1,0 +1,90 @@
+"""Description of an extraction, its progress and its result: what a caller and the program exchange as JSON."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from skillbus.contracts.learner.learned import LearnedFile, LearnedItem
+from skillbus.contracts.message import Message
+from skillbus.learning.logs.settings import LogSettings
+from skillbus.learning.test_runs.settings import TestSettings
+from skillbus.learning.test_runs.values import TestRun
+from skillbus.learning.traffic.settings import TrafficSettings
+
+
+class WantedFiles(StrEnum):
+    """Kinds of files that a job reads. Others are skipped."""
+
+    LOGS = "logs"
+    """Logs, access logs and HAR files."""
+    TESTS = "tests"
+    """Reports of test runs, and run lists."""
+    FILES = "files"
+    """Both."""
+
+
+class JobFile(Message):
+    """File of a job."""
+
+    name: str
+    path: str
+    """Path on this machine."""
+
+
+class KnownRun(Message):
+    """Facts about the test run of the files that they do not hold themselves."""
+
+    run: str = ""
+    commit: str = ""
+    branch: str = ""
+
+
+class ExtractionSettings(Message):
+    """Thresholds of all kinds of files, and the size of a result."""
+
+    logs: LogSettings = LogSettings()
+    traffic: TrafficSettings = TrafficSettings()
+    tests: TestSettings = TestSettings()
+    max_items: int = Field(default=100, ge=1, le=1_000)
+    """Most items of a job: those with the surest evidence."""
+    max_sections: int = Field(default=300, ge=0)
+    """Most sections of the digest."""
+
+
+class ExtractionJob(Message):
+    """Files to extract from."""
+
+    what: WantedFiles = WantedFiles.FILES
+    files: tuple[JobFile, ...]
+    history: str | None = None
+    """Path of a JSON list of earlier test runs, oldest first."""
+    context: KnownRun = KnownRun()
+    settings: ExtractionSettings = ExtractionSettings()
+
+
+class ReadingProgress(Message):
+    """Progress of an extraction."""
+
+    files_done: int = 0
+    bytes_done: int = 0
+    items: int = 0
+
+
+class QuotedSection(Message):
+    """Lines of a redacted file, for a chat model."""
+
+    title: str
+    file: str
+    line: int = 0
+    """Line at which the text begins; 0 if the file has none."""
+    text: str
+
+
+class Extraction(Message):
+    """Result of an extraction."""
+
+    files: tuple[LearnedFile, ...] = ()
+    items: tuple[LearnedItem, ...] = ()
+    digest: tuple[QuotedSection, ...] = ()
+    runs: tuple[TestRun, ...] = ()
+    """Test runs that are not in the history."""

@@ -1,5 +1,6 @@
 """The life of a job that learns, on the bus: started, followed, repeated, cancelled, failed, taken over."""
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from hashlib import sha256
 from pathlib import Path
@@ -52,7 +53,7 @@ from skillbus.contracts.resources import DEAD_LETTERS, LEARNING_FILES
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
 
-from .fake_retriever import open_fake_retriever
+from .fake_services import open_fake_model, open_fake_retriever
 
 HERE = Path(__file__).parent
 ENDED = {LearningStatus.DONE, LearningStatus.FAILED, LearningStatus.CANCELLED}
@@ -281,3 +282,33 @@ async def test_the_test_runs_of_a_source_are_the_history_of_its_next_job(learner
     await learn(learner, make_file("r", "run other"), source="other suite")
     await learn(learner, make_file("h", "history"))
     assert await list_pending(learner) == ["runs=one,two"]
+
+
+@pytest.mark.spec("knowledge-base.md § 从日志解析中学习")
+async def test_a_chat_model_adds_what_it_can_quote_and_the_report_says_what_it_did(
+    bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    item = {
+        "type": "business_rule",
+        "title": "Orders need a key",
+        "content": "A call that places an order carries an idempotency key.",
+        "subject": "orders",
+        "predicate": "need",
+        "evidence": ["orders=key"],
+    }
+    invented = item | {"title": "Orders are free", "content": "Nobody pays for anything.", "evidence": ["price=0"]}
+    answer = json.dumps({"items": [item, invented]})
+    async with (
+        open_fake_retriever(bus),
+        open_fake_model(bus, answer) as asked,
+        open_learner(bus, make_settings(tmp_path, learning_model="auto"), "fake_extraction"),
+    ):
+        job = await learn(bus, make_file("a.log", "orders=key\n"))
+        report = await bus.caller.call(GET_LEARNING_REPORT, GetLearningReport(id=job.id))
+        assert report.model_use is not None
+        assert (report.model_use.model, report.model_use.mode, report.model_use.tokens) == ("lab/small", "native", 400)
+        assert (report.model_use.kept, report.model_use.dropped) == (1, 1)
+        assert await list_pending(bus) == ["Orders need a key", "orders=key"]
+        assert "orders=key" in asked[0].messages[-1].text
+        assert not asked[0].disclosure.enabled

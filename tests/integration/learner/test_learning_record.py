@@ -31,7 +31,7 @@ from skillbus.learner.domain.learning.runner import MAX_ATTEMPTS
 from skillbus.learner.wiring import open_learner
 from skillbus.sql.database import open_database
 
-from .fake_retriever import open_fake_retriever
+from .fake_services import open_fake_retriever
 from .test_learning_jobs import HERE, list_pending, make_file, make_settings
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -55,4 +55,8 @@ for file in JOB["files"]:
     else:
         items += [make_item(file["name"], at, line) for at, line in enumerate(text.splitlines(), 1) if "=" in line]
     files.append({"path": file["name"], "status": "read", "format": "log", "records": len(text.splitlines())})
-tell(result={"files": files, "items": items, "runs": runs})
+digest = [
+    {"title": "line", "file": item["evidence"][0]["file"], "line": item["evidence"][0]["line"], "text": item["title"]}
+    for item in items
+]
+tell(result={"files": files, "items": items, "runs": runs, "digest": digest})

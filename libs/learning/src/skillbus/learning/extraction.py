@@ -44,7 +44,7 @@ _FILE_ERRORS: Final = (*READ_ERRORS, UnreadableRunError, UnreadableTrafficError)
 
 @dataclass(slots=True)
 class _Reader:
-    """What the files read so far have shown."""
+    """Findings of the files that were read so far."""
 
     job: ExtractionJob
     report: Callable[[ReadingProgress], None]

@@ -29,7 +29,10 @@ _ANSWER_TOKENS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class AgentChat:
-    """A `StructuredChat` whose turns have one step and no tool of skillbus."""
+    """A `StructuredChat` whose turns end with the first answer, because no tool of skillbus is at hand.
+
+    The limit is two steps: an answer at the limit gets a note, and loses the tools of its caller.
+    """
 
     caller: Caller
     timeout_s: float
@@ -41,7 +44,7 @@ class AgentChat:
             tools=_list_tools(mode, schema),
             options=_choose_options(mode, schema),
             disclosure=DisclosureOptions(enabled=False, top_k=0),
-            limits=TurnLimits(steps=1, calls=0, time_s=self.timeout_s),
+            limits=TurnLimits(steps=2, calls=0, time_s=self.timeout_s),
         )
         try:
             ended = await self.caller.call(CHAT, request, timeout_s=self.timeout_s + 10)

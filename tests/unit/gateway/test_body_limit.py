@@ -77,7 +77,11 @@ async def test_a_declared_length_over_the_limit_is_refused_before_anything_is_re
     assert uploader.sent_when_answered == 0
 
 
-async def test_a_client_that_falls_silent_after_its_refusal_does_not_hold_the_connection() -> None:
+async def test_a_client_that_falls_silent_after_its_refusal_does_not_hold_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(body_limit, "LINGER_S", 0.01)
+
     class Silent(Uploader):
         async def receive(self) -> Message:
             if self.answer:

@@ -173,6 +173,43 @@ async def test_a_stream_without_a_message_begins_with_heartbeats(world: World, m
     assert read_chunks(answer.text)[-1]["choices"][0]["finish_reason"] == "stop"
 
 
+async def test_the_end_of_a_turn_whose_reply_was_lost_is_asked_for(world: World) -> None:
+    world.caller.on(CHAT, lambda _: RequestError(ErrorCode.UNAVAILABLE, "the connection was lost"))
+    told = (tell(1, TurnEventKind.TEXT, text="whole"), tell(2, TurnEventKind.ENDED, ended=end("whole")))
+    world.caller.on(FOLLOW_TURN, lambda _: TurnFollowed(events=told, last=2, ended=True))
+    async with world.client() as client:
+        answer = await client.post(PATH, json=QUESTION)
+        streamed = await client.post(PATH, json={**QUESTION, "stream": True})
+    assert answer.json()["choices"][0]["message"]["content"] == "whole"
+    assert read_text(read_chunks(streamed.text)) == "whole"
+
+
+async def test_a_lost_reply_of_a_turn_that_nobody_has_is_the_error_that_it_was(world: World) -> None:
+    world.caller.on(CHAT, lambda _: RequestError(ErrorCode.UNAVAILABLE, "the connection was lost"))
+    world.caller.on(FOLLOW_TURN, lambda _: RequestError(ErrorCode.NOT_FOUND, "there is no turn"))
+    async with world.client() as client:
+        answer = await client.post(PATH, json=QUESTION)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the connection was lost")
+
+
+async def test_the_caller_of_an_agent_that_is_gone_does_not_wait_for_its_deadline(world: World) -> None:
+    looks = list[Message]()
+
+    class LostAgent:
+        async def call(self, endpoint: Any, request: Message, **options: Any) -> Any:
+            if endpoint is CHAT:
+                await asyncio.Event().wait()
+            looks.append(request)
+            if len(looks) == 1:
+                return TurnFollowed(events=(), last=0, ended=False)
+            raise RequestError(ErrorCode.NOT_FOUND, "there is no turn")
+
+    runner = RemoteTurnRunner(LostAgent(), world.turn_feed.listen, look_every_s=0.001)
+    with pytest.raises(RequestError, match="is gone"):
+        await runner.run_turn(Chat.model_validate({**QUESTION, "turn_id": TURN}))
+    assert len(looks) == 4  # seen once, missed twice, and asked for its end
+
+
 async def test_following_an_ended_turn_after_its_last_message_ends_at_once(world: World) -> None:
     world.caller.on(FOLLOW_TURN, lambda _: TurnFollowed(events=(), last=4, ended=True))
     async with world.client() as client:

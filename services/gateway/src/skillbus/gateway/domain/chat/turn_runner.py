@@ -23,6 +23,11 @@ from skillbus.gateway.domain.runs.following import CANCEL_TIMEOUT_S, cancel_work
 _MARGIN_S: Final = 30.0
 """Time that a turn may take apart from its limit: for its last answer."""
 _PAGE_WAIT_S: Final = 10.0
+_LOOKS: Final = 2
+_AFTER_ALL: Final = 2**31
+"""Number after that of any message."""
+_NOBODY: Final = frozenset({ErrorCode.NOT_FOUND, ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED})
+"""Errors of following a turn that nobody has, or that cannot be asked for."""
 
 OpenTurnFeed: TypeAlias = Callable[[str], AbstractAsyncContextManager[AsyncIterator[TurnEvent]]]
 """Function that subscribes to the messages of a turn. Raises RequestError if the bus is away."""
@@ -31,23 +36,66 @@ OpenTurnFeed: TypeAlias = Callable[[str], AbstractAsyncContextManager[AsyncItera
 class RemoteTurnRunner:
     """Runs turns. If the caller is cancelled, the turn is cancelled too."""
 
-    def __init__(self, caller: BusCaller, open_feed: OpenTurnFeed) -> None:
+    def __init__(self, caller: BusCaller, open_feed: OpenTurnFeed, look_every_s: float = 15.0) -> None:
+        """Look for the agent of a turn every `look_every_s` seconds. Twice without it, and the turn is lost."""
         self._caller = caller
         self._open_feed = open_feed
+        self._look_every_s = look_every_s
 
     async def run_turn(self, chat: Chat) -> TurnEnded:
-        """Run a turn to its end. Raises RequestError if there is no answer."""
+        """Run a turn to its end, also if the bus is away for a moment meanwhile.
+
+        Raises:
+            RequestError: There is no answer, or the agent that ran the turn is gone.
+        """
         wait_s = max(CHAT.timeout_s, chat.limits.time_s + _MARGIN_S)
         selector = TurnSelector(project=chat.project, turn_id=chat.turn_id or "")
 
         async def cancel() -> bool:
             return (await self._caller.call(CANCEL_TURN, selector, timeout_s=CANCEL_TIMEOUT_S)).ending
 
+        asking = asyncio.create_task(self._caller.call(CHAT, chat, timeout_s=wait_s))
         try:
-            return await self._caller.call(CHAT, chat, timeout_s=wait_s)
+            return await self._await_reply(asking, selector)
+        except RequestError as error:
+            if error.code is not ErrorCode.UNAVAILABLE:
+                raise
+            return await self._await_end(selector, error)
         except asyncio.CancelledError:
             await cancel_work(selector.turn_id, cancel)
             raise
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    async def _await_reply(self, asking: asyncio.Task[TurnEnded], selector: TurnSelector) -> TurnEnded:
+        """Return the reply of the agent, while there is one that has the turn."""
+        missing = 0
+        while missing < _LOOKS:
+            await asyncio.wait([asking], timeout=self._look_every_s)
+            if asking.done():
+                return asking.result()
+            missing = 0 if await self._has_agent(selector) else missing + 1
+        raise RequestError(ErrorCode.UNAVAILABLE, "The agent that ran this chat is gone: send the chat again.")
+
+    async def _has_agent(self, selector: TurnSelector) -> bool:
+        request = FollowTurn(project=selector.project, turn_id=selector.turn_id, after=_AFTER_ALL, wait_s=0)
+        try:
+            await self._caller.call(FOLLOW_TURN, request, timeout_s=CANCEL_TIMEOUT_S)
+        except RequestError as error:
+            return error.code not in {ErrorCode.NOT_FOUND, ErrorCode.UNAVAILABLE}
+        return True
+
+    async def _await_end(self, selector: TurnSelector, error: RequestError) -> TurnEnded:
+        """Return the end of a turn whose reply is lost, as after a reconnect. Raises `error` if nobody has the turn."""
+        try:
+            async for event in self.follow_turn(selector):
+                if event.ended is not None:
+                    return event.ended
+        except RequestError as other:
+            if other.code not in _NOBODY:
+                raise
+        raise error
 
     async def stream_turn(self, chat: Chat) -> AsyncGenerator[TurnEvent]:
         """Run a turn, and yield its messages as they come; the last one is `ended`.

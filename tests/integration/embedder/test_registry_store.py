@@ -190,7 +190,7 @@ async def test_models_from_before_there_were_chat_models_make_embeddings(databas
         v0001_providers_and_models.upgrade(operations)
         version = operations.create_table(SCHEMA.version_table, Column("version_num", String(32), primary_key=True))
         operations.bulk_insert(version, [{"version_num": "0001"}])
-        connection.execute(insert(PROVIDERS).values(SPARSE_PROVIDER.model_dump()))
+        connection.execute(insert(PROVIDERS).values({**SPARSE_PROVIDER.model_dump(), "max_concurrency": 4}))
         connection.execute(insert(MODELS).values(DEFAULT_MODEL.model_dump(exclude={"fingerprint", "kind"})))
 
     before = connect_database(database_url)

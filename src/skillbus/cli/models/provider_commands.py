@@ -33,7 +33,9 @@ ApiKey = Annotated[
     ),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that a request may take.")]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Largest number of concurrent requests.")]
+Concurrency = Annotated[
+    int | None, typer.Option("--concurrency", help="Largest number of concurrent requests. Default: 4, and 32 chats.")
+]
 BatchTexts = Annotated[int | None, typer.Option("--batch-texts", help="Largest number of texts in a request.")]
 Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use its models, or do not.")]
 ModelOption = Annotated[

@@ -22,7 +22,7 @@ def render_providers(found: Sequence[ProviderRecord]) -> RenderableType:
             it.base_url or "-",
             it.api_key or "-",
             f"{it.timeout_s:g} s",
-            str(it.max_concurrency),
+            str(it.max_concurrency or "-"),
             format_yes(it.enabled),
         )
         for it in found

@@ -9,11 +9,12 @@ import pytest
 
 from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.domain.chat.model import ModelCall
+from skillbus.common.testing import WAIT_S
 from skillbus.contracts.agent.chat import ChatMessage, ChatRole, FinishReason, FunctionDefinition, TokenUsage
-from skillbus.contracts.embedder.registry import ProviderKind
+from skillbus.contracts.embedder.registry import CHATS_AT_ONCE, ProviderKind
 
 from ....scripted_answers import Answer, Call
-from ....scripted_upstream import ScriptedUpstream
+from ....scripted_upstream import Exchange, ScriptedUpstream
 from .conftest import KEY, QUESTION, ask, make_chat_model
 
 TOOL = FunctionDefinition(name="calculate", description="Calculate.", parameters={"type": "object"})
@@ -129,3 +130,21 @@ async def test_calls_at_once_are_all_answered_within_the_limit_of_the_provider(
     assert [answer.message.content for answer in answers] == [str(number) for number in range(24)]
     assert upstream.most_at_once <= 4
     assert upstream.connections <= 4
+
+
+async def test_a_provider_without_a_limit_takes_32_chats_at_once(
+    upstream: ScriptedUpstream, models: HttpChatModels
+) -> None:
+    all_asked = asyncio.Event()
+
+    async def wait_for_others(exchange: Exchange) -> None:
+        if upstream.most_at_once == CHATS_AT_ONCE:
+            all_asked.set()
+        await all_asked.wait()
+        await Answer("Hello")(exchange)
+
+    upstream.script = lambda _: wait_for_others
+    candidate = make_chat_model(upstream.url)
+    async with asyncio.timeout(WAIT_S):
+        await asyncio.gather(*(ask(models, candidate) for _ in range(CHATS_AT_ONCE + 1)))
+    assert upstream.most_at_once == CHATS_AT_ONCE

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from skillbus.common.outbound.addresses import AddressRule
 from skillbus.common.outbound.transport import GuardedTransport, load_authorities, read_destination
 from skillbus.common.secrets import Secrets
-from skillbus.contracts.embedder.registry import ProviderRecord
+from skillbus.contracts.embedder.registry import CHATS_AT_ONCE, EMBEDDINGS_AT_ONCE, ProviderRecord
 from skillbus.providers.breaker import Admission, CallVerdict, CircuitBreaker, Clock
 from skillbus.providers.errors import (
     ErrorEventError,
@@ -79,7 +79,8 @@ class ProviderClient:
         self._http = http
         self._secrets = secrets
         self._tuning = tuning
-        self._permits = asyncio.Semaphore(provider.max_concurrency)
+        self._permits = asyncio.Semaphore(provider.max_concurrency or EMBEDDINGS_AT_ONCE)
+        self._stream_permits = asyncio.Semaphore(provider.max_concurrency or CHATS_AT_ONCE)
         self._breaker = CircuitBreaker(
             tuning.clock, failures=tuning.breaker_failures, cool_down_s=tuning.breaker_cool_down_s
         )
@@ -95,7 +96,7 @@ class ProviderClient:
             ProviderFailedError: no usable answer in time, or the breaker is open.
             SecretUnreadableError: the key cannot be read.
         """
-        await self._acquire_permit(self._timeout_s)
+        await self._acquire_permit(self._permits, self._timeout_s)
         try:
             with self._admit_call() as admitted:
                 attempt = partial(self._post_once, request, parse)
@@ -116,7 +117,7 @@ class ProviderClient:
             SecretUnreadableError: the key cannot be read.
         """
         silence_s = max(self._timeout_s, self._tuning.stream_silence_s)
-        await self._acquire_permit(self._tuning.stream_permit_s)
+        await self._acquire_permit(self._stream_permits, self._tuning.stream_permit_s)
         try:
             with self._admit_call() as admitted:
                 attempt = partial(self._begin_stream, request, parse, silence_s)
@@ -132,18 +133,18 @@ class ProviderClient:
                 finally:
                     await begun.stream.close()
         finally:
-            self._permits.release()
+            self._stream_permits.release()
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _acquire_permit(self, within_s: float) -> None:
+    async def _acquire_permit(self, permits: asyncio.Semaphore, within_s: float) -> None:
         if not self._breaker.admits:  # also checked later, with the permit; here to avoid a pointless wait for one
             raise ProviderFailedError(self.name, self._breaker.describe_pause())
         problem = None
         try:
             async with asyncio.timeout(within_s):
-                await self._permits.acquire()
+                await permits.acquire()
         except TimeoutError:
             problem = f"is busy: no permit was free within {within_s:g} s; raise max_concurrency"
         if problem is not None:
@@ -350,7 +351,7 @@ class ProviderClients:
 
 def open_http_client(provider: ProviderRecord, addresses: AddressRule, tls: ssl.SSLContext) -> httpx.AsyncClient:
     """Open the connection pool of a provider, with as many connections as its `max_concurrency`."""
-    limits = httpx.Limits(max_connections=provider.max_concurrency, keepalive_expiry=_KEEP_ALIVE_S)
+    limits = httpx.Limits(max_connections=provider.max_concurrency or CHATS_AT_ONCE, keepalive_expiry=_KEEP_ALIVE_S)
     return httpx.AsyncClient(
         transport=GuardedTransport(addresses, tls, limits),
         headers={"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, "User-Agent": "skillbus"},

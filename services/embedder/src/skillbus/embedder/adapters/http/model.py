@@ -11,7 +11,7 @@ import numpy as np
 
 from skillbus.common.secrets import SecretUnreadableError
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
+from skillbus.contracts.embedder.registry import EMBEDDINGS_AT_ONCE, ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.http.wire_formats import build_rows, select_wire_format
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
 from skillbus.embedder.domain.model import EmbeddedRows, ModelSpec
@@ -127,7 +127,7 @@ def build_http_spec(provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
         batch_tokens=wire.batch_tokens,
         padded=False,
         batch_texts=limit,
-        slots=provider.max_concurrency,
+        slots=provider.max_concurrency or EMBEDDINGS_AT_ONCE,
     )
 
 

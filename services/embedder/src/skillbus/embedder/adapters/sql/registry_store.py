@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Generator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Column, Connection, delete, insert, select, update
@@ -36,7 +37,7 @@ class SqlRegistryStore:
             models = connection.execute(select(MODELS).order_by(MODELS.c.id)).mappings()
             return Records(
                 revision,
-                tuple(ProviderRecord.model_validate(dict(row)) for row in providers),
+                tuple(ProviderRecord.model_validate(_read_provider_row(row)) for row in providers),
                 tuple(ModelRecord.model_validate({**row, "fingerprint": None}) for row in models),
             )
 
@@ -96,7 +97,15 @@ def translate_errors() -> Generator[None]:
 
 
 def _list_provider_rows(records: Records) -> dict[str, Values]:
-    return {provider.name: provider.model_dump() for provider in records.providers}
+    """Write 0 for an absent number of requests at the same time: the column takes no NULL."""
+    return {
+        provider.name: {**provider.model_dump(), "max_concurrency": provider.max_concurrency or 0}
+        for provider in records.providers
+    }
+
+
+def _read_provider_row(row: Mapping[Any, Any]) -> Values:
+    return {**row, "max_concurrency": row["max_concurrency"] or None}
 
 
 def _list_model_rows(records: Records) -> dict[str, Values]:

@@ -62,7 +62,7 @@ BAD_REPLIES: dict[str, tuple[Behaviour, str]] = {
     "nothing": (Reply(200), "Invalid JSON"),
     "no content": (Reply(204), "Invalid JSON"),
     "half a document": (raw('{"data": [{"index": 0, "embedding": [0.1, '), "Invalid JSON"),
-    "another document": (as_json({"error": "but with status 200"}), "data: Field required"),
+    "another document": (as_json({"error": "but with status 200"}), "data: is missing"),
     "a list": (as_json([A, B]), "something else than vectors"),
     "deep nesting": (raw("[" * 100_000), "something else than vectors"),
     "a negative count of tokens": (
@@ -131,7 +131,7 @@ OLLAMA_REPLIES: dict[str, tuple[Behaviour, str]] = {
     "fewer vectors": (ollama_reply([A]), "2 texts with 1 vectors"),
     "other dimensions": (ollama_reply([A[:4], B[:4]]), "registered with 8"),
     "zeros": (ollama_reply([A, [0.0] * DIM]), "zero or not finite"),
-    "the format of another endpoint": (as_json({"embedding": A}), "embeddings: Field required"),
+    "the format of another endpoint": (as_json({"embedding": A}), "embeddings: is missing"),
 }
 
 

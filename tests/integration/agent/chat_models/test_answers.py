@@ -11,7 +11,8 @@ from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.domain.chat.model import ModelCall
 from skillbus.common.testing import WAIT_S
 from skillbus.contracts.agent.chat import ChatMessage, ChatRole, FinishReason, FunctionDefinition, TokenUsage
-from skillbus.contracts.embedder.registry import CHATS_AT_ONCE, ProviderKind
+from skillbus.contracts.embedder.registry import ProviderKind
+from skillbus.providers.client import CHATS_AT_ONCE
 
 from ....scripted_answers import Answer, Call
 from ....scripted_upstream import Exchange, ScriptedUpstream

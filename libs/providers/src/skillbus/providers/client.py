@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from skillbus.common.outbound.addresses import AddressRule
 from skillbus.common.outbound.transport import GuardedTransport, load_authorities, read_destination
 from skillbus.common.secrets import Secrets
-from skillbus.contracts.embedder.registry import CHATS_AT_ONCE, EMBEDDINGS_AT_ONCE, ProviderRecord
+from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.providers.breaker import Admission, CallVerdict, CircuitBreaker, Clock
 from skillbus.providers.errors import (
     ErrorEventError,
@@ -36,6 +36,9 @@ from skillbus.providers.stream import EventStream, open_event_stream
 
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 """Largest `ProviderRequest.reply_bytes` that callers should choose."""
+EMBEDDINGS_AT_ONCE: Final = 4
+CHATS_AT_ONCE: Final = 32
+"""Requests to a provider without `max_concurrency`."""
 _INLINE_BYTES: Final = 128 * 1024
 """Largest reply that is parsed in the event loop, in less than a millisecond. Larger ones are parsed in a thread."""
 _KEEP_ALIVE_S: Final = 30.0

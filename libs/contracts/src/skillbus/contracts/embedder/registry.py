@@ -62,11 +62,6 @@ Prefix = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
 RelativePath = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL]
 
 
-EMBEDDINGS_AT_ONCE: Final = 4
-CHATS_AT_ONCE: Final = 32
-"""Requests to a provider without `max_concurrency`."""
-
-
 class ProviderFields(Message):
     """Settings of a provider."""
 
@@ -80,8 +75,7 @@ class ProviderFields(Message):
     timeout_s: float = Field(default=10.0, gt=0, le=300)
     """Timeout of one request to the provider, in seconds."""
     max_concurrency: int | None = Field(default=None, ge=1, le=64)
-    """Requests to the provider at the same time. Absent means 4 for texts to embed, and 32 for chats, each of which
-    lasts as long as its model writes."""
+    """Requests to the provider at the same time. Absent means 4 for texts to embed, and 32 for chats."""
     max_batch_texts: int | None = Field(default=None, ge=1, le=2048)
     """Texts to embed in one request to the provider. Absent means the limit of the kind."""
     enabled: bool = True

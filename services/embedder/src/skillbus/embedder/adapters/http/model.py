@@ -11,11 +11,11 @@ import numpy as np
 
 from skillbus.common.secrets import SecretUnreadableError
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.contracts.embedder.registry import EMBEDDINGS_AT_ONCE, ModelRecord, ProviderRecord
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.http.wire_formats import build_rows, select_wire_format
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
 from skillbus.embedder.domain.model import EmbeddedRows, ModelSpec
-from skillbus.providers.client import MAX_REPLY_BYTES, ProviderClient, ProviderClients
+from skillbus.providers.client import EMBEDDINGS_AT_ONCE, MAX_REPLY_BYTES, ProviderClient, ProviderClients
 from skillbus.providers.errors import InputRefusedError, ProviderError
 from skillbus.providers.exchange import ProviderRequest
 

@@ -336,6 +336,67 @@ async def test_openais_client_for_node_chats_streams_calls_its_own_tool_and_canc
         await gone.wait()
 
 
+@pytest_asyncio.fixture(loop_scope="module")
+async def marked(system: System) -> AsyncGenerator[None]:
+    """The tool `calculate`, marked for approval."""
+    path = "/api/tools/builtin:calculate/approval"
+    assert (await system.http.post(path, json={"required": True})).json()["requires_approval"]
+    yield
+    assert (await system.http.post(path, json={"required": False})).status_code == 200
+
+
+@pytest.mark.usefixtures("marked")
+async def test_a_call_that_needs_it_waits_for_its_approval_and_the_turn_goes_on(
+    system: System, client: openai.AsyncOpenAI, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
+    stream = await client.chat.completions.create(
+        model="auto", messages=QUESTION, stream=True, metadata={"skillbus": json.dumps({"events": True})}
+    )
+    made = (
+        await system.http.post("/api/keys", json={"label": "other", "role": "runner", "projects": ["default"]})
+    ).json()
+    told = list[Mapping[str, Any]]()
+    async for chunk in stream:
+        extra: Any = chunk.model_extra
+        told += [extra["skillbus"]] if "skillbus" in extra else []
+        if told and told[-1].get("kind") == "approval_required":
+            waiting = told[-1]["approval"]
+            assert (waiting["id"], waiting["arguments"]) == ("builtin:calculate", {"expression": "17 * 23"})
+            path = f"{TURN_ENDPOINT}{chunk.id}/approve"
+            body = {"decisions": [{"call_id": waiting["call_id"], "approved": True}]}
+            foreign = await system.http.post(path, json=body, headers={"Authorization": f"Bearer {made['key']}"})
+            elsewhere = await system.http.post(path, params={"project": "elsewhere"}, json=body)
+            unknown = {"call_id": "call_none", "approved": True}
+            taken = await system.http.post(path, json={"decisions": [unknown, *body["decisions"]]})
+            again = await system.http.post(path, json=body)
+            assert (foreign.status_code, elsewhere.status_code, again.status_code) == (403, 404, 404)
+            assert [one["taken"] for one in taken.json()["decisions"]] == [False, True]
+    kinds = [one.get("kind") for one in told]
+    assert kinds == ["calling", "approval_required", "approval_decided", "called", "step", None]
+    assert told[2]["approval"]["outcome"] == "approved"
+    assert "391" in upstream.received[1].results[0]
+    facts = (await system.http.get("/api/audit-log", params={"act": "decide_call"})).json()["facts"]
+    decided = [fact for fact in facts if fact["subjects"] == [waiting["call_id"]] and fact["outcome"] == "done"]
+    assert [fact["details"]["tool"] for fact in decided] == ["builtin:calculate"]
+    assert decided[0]["details"]["approved"]
+
+
+@pytest.mark.usefixtures("marked")
+async def test_a_client_that_follows_no_steps_gets_an_answer_that_says_what_was_not_called(
+    client: openai.AsyncOpenAI, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = play_in_order(Answer((), [CALL]), Answer("I may not."))
+    reply = await client.chat.completions.create(model="auto", messages=QUESTION)
+    assert (reply.choices[0].message.content or "").startswith(
+        "I may not.\n\n[Not called, because a person has to approve it: builtin:calculate."
+    )
+    assert reply.choices[0].finish_reason == "stop"
+    extension: Any = reply.model_extra
+    assert extension["skillbus"]["unapproved"] == ["builtin:calculate"]
+    assert "needs the approval of a person" in upstream.received[1].results[0]
+
+
 async def test_null_is_as_absent_where_clients_send_it(system: System, upstream: ScriptedUpstream) -> None:
     earlier = {"role": "assistant", "content": "Hi.", "tool_calls": None, "refusal": None, "audio": None}
     function = {"name": "get_weather", "description": None, "parameters": None}

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from skillbus.agent.adapters.bus_functions import BusFunctions
 from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.chat.approval_desk import WaitingCall
 from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
 from skillbus.agent.domain.chat.step_calls import StepCaller
@@ -127,6 +128,15 @@ class _Silence:
     """Ports of the engine that these turns do not use."""
 
     async def build_knowledge(self, _: BuildContext) -> ContextBuilt:
+        raise NotImplementedError
+
+    @property
+    def waited_s(self) -> float:
+        """Implement `TurnListener`."""
+        return 0.0
+
+    async def ask_approval(self, call: WaitingCall) -> CallTool:
+        """Implement `TurnListener`."""
         raise NotImplementedError
 
     async def put(self, project: str, run_id: str, name: str, data: bytes) -> None:

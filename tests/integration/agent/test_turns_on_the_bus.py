@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from skillbus.agent.adapters.bus_turns import BusTurnLines
+from skillbus.agent.domain.chat.approval_desk import DeskAnswer
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import WAIT_S, eventually
+from skillbus.contracts.agent.approvals import DECIDE_CALL, ApprovalOutcome, DecideCall
 from skillbus.contracts.agent.chat import Chat, TurnEnded
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN,
@@ -37,6 +41,7 @@ from skillbus.contracts.indexer.tool_functions import (
     ToolsDescribed,
     ToolsMeasured,
 )
+from skillbus.contracts.indexer.tools import CatalogueTool
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 
 from ...scripted_answers import Answer, Call
@@ -47,6 +52,7 @@ from .conftest import Agent
 
 TURN = "0123456789abcdef" * 2
 QUESTION = {"messages": [{"role": "user", "content": "What is 17 * 23?"}]}
+CALCULATE = "builtin:calculate"
 CALL = Call("builtin__calculate", {"expression": "17 * 23"})
 
 
@@ -97,14 +103,16 @@ async def chat(bus: Bus, **given: object) -> TurnEnded:
     return await bus.caller.call(CHAT, Chat.model_validate({**QUESTION, **given}))
 
 
-async def read_feed(bus: Bus, turn_id: str, entered: asyncio.Event) -> list[TurnEvent]:
+async def read_feed(
+    bus: Bus, turn_id: str, entered: asyncio.Event, last: TurnEventKind = TurnEventKind.ENDED
+) -> list[TurnEvent]:
     events = list[TurnEvent]()
     async with subscribe_to_feed(bus.client, TURN_ADVANCED, turn_id) as feed:
         await bus.client.flush()
         entered.set()
         async for event in feed:
             events.append(event)
-            if event.kind in {TurnEventKind.ENDED, TurnEventKind.FAILED}:
+            if event.kind in {last, TurnEventKind.FAILED}:
                 break
     return events
 
@@ -282,3 +290,65 @@ async def test_an_agent_that_stops_ends_its_turns_with_an_error_that_says_so(
     with pytest.raises(RequestError, match="The agent stops") as raised:
         await turn
     assert (raised.value.code, raised.value.retryable) == (ErrorCode.UNAVAILABLE, True)
+
+
+async def mark_calculate(agent: Agent) -> None:
+    """Mark the tool for approval, once it is in the catalogue."""
+    key = ("default", CALCULATE)
+
+    async def find_tool() -> CatalogueTool | None:
+        return agent.catalogue.tools.get(key)
+
+    known = await eventually(find_tool, lambda one: one is not None)
+    assert known is not None
+    agent.catalogue.tools[key] = known.model_copy(update={"requires_approval": True, "approval_mark": True})
+
+
+async def test_a_call_that_waits_is_decided_by_whoever_started_its_turn_or_anybody_of_the_project(
+    bus: Bus, agent: Agent, around: Surroundings
+) -> None:
+    await mark_calculate(agent)
+    around.upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
+    turn = asyncio.create_task(chat(bus, turn_id=TURN, approvals="wait"))
+    async with asyncio.timeout(WAIT_S):
+        events, after = list[TurnEvent](), -1
+        while TurnEventKind.APPROVAL_REQUIRED not in {event.kind for event in events}:
+            with suppress(RequestError):  # the turn may not have begun
+                page = await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=TURN, after=after, wait_s=1))
+                events += page.events
+                after = page.last
+        waiting = events[-1].approval
+        assert waiting is not None
+        decision = DecideCall(turn_id=TURN, call_id=waiting.call_id, approved=True)
+        refused = list[ErrorCode]()
+        for changed in ({"started_by": "somebody"}, {"project": "other"}, {"call_id": "other"}, {"turn_id": "1" * 32}):
+            with pytest.raises(RequestError) as raised:
+                await bus.caller.call(DECIDE_CALL, decision.model_copy(update=changed))
+            refused.append(raised.value.code)
+        # As another replica passes it on.
+        elsewhere = BusTurnLines(bus)
+        assert await elsewhere.decide(decision.model_copy(update={"project": "other"})) is None
+        assert await elsewhere.decide(decision.model_copy(update={"turn_id": "1" * 32})) is None
+        assert await elsewhere.decide(decision) == DeskAnswer(tool=CALCULATE)
+        ended = await turn
+    assert refused == [ErrorCode.FORBIDDEN, *[ErrorCode.NOT_FOUND] * 3]
+    assert (ended.message.content, ended.steps[0].calls[0].text) == ("It is 391.", "391")
+
+
+async def test_a_turn_that_waits_is_cancelled(bus: Bus, agent: Agent, around: Surroundings) -> None:
+    await mark_calculate(agent)
+    around.upstream.script = lambda _: Answer((), [CALL])
+    entered = asyncio.Event()
+    reading = asyncio.create_task(read_feed(bus, TURN, entered, TurnEventKind.APPROVAL_REQUIRED))
+    await entered.wait()
+    turn = asyncio.create_task(chat(bus, turn_id=TURN, approvals="wait", stream=True))
+    async with asyncio.timeout(WAIT_S):
+        await reading
+        assert (await bus.caller.call(CANCEL_TURN, TurnSelector(turn_id=TURN))).ending
+        with pytest.raises(RequestError) as raised:
+            await turn
+    assert raised.value.code is ErrorCode.CANCELLED
+    events = (await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=TURN))).events
+    told = [(event.kind, event.approval and event.approval.outcome) for event in events]
+    assert (TurnEventKind.APPROVAL_DECIDED, ApprovalOutcome.WITHDRAWN) in told
+    assert len(around.upstream.received) == 1

@@ -104,7 +104,7 @@ def test_a_turn_has_its_text_on_stdout_and_its_calls_and_summary_on_stderr(
     assert api.body() == {
         "model": "auto",
         "messages": [{"role": "user", "content": QUESTION}],
-        "metadata": {"skillbus": {"events": True}},
+        "metadata": {"skillbus": {"events": True, "approvals": "refuse"}},
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -135,6 +135,7 @@ def test_options_go_with_the_question(skillbus: CommandLine, api: FakeTools) -> 
             "tools": ["builtin:calculate", "mcp:files/read"],
             "knowledge": {"scope": "/api/live/*", "budget": 500},
             "events": True,
+            "approvals": "refuse",
         }
     }
 
@@ -230,7 +231,13 @@ def test_ctrl_c_closes_the_stream_of_a_turn(skillbus: CommandLine, api: FakeTool
     assert "cancelled" in result.stderr
 
 
-def hold(api: FakeTools, capsys: pytest.CaptureFixture[str], typed: Sequence[str | type[BaseException]]) -> str:
+def hold(
+    api: FakeTools,
+    capsys: pytest.CaptureFixture[str],
+    typed: Sequence[str | type[BaseException]],
+    *,
+    asks_person: bool = False,
+) -> str:
     """Hold a conversation, and return all that was shown."""
     left: Iterator[str | type[BaseException]] = iter([*typed, EOFError])
 
@@ -244,7 +251,7 @@ def hold(api: FakeTools, capsys: pytest.CaptureFixture[str], typed: Sequence[str
         externals = api.externals()
         output = CommandOutput(as_json=False, out=Console(width=80), err=Console(stderr=True, width=80))
         async with open_connection(Remote("http://127.0.0.1:1"), externals.transport) as connection:
-            settings = ChatSettings("auto", None, SkillbusChatOptions())
+            settings = ChatSettings("auto", None, SkillbusChatOptions(), asks_person)
             await hold_conversation(Session(output, connection, None, Path()), settings, read_next)
 
     asyncio.run(run())
@@ -307,6 +314,46 @@ def test_what_is_pasted_is_one_question(monkeypatch: pytest.MonkeyPatch, capsys:
             read_question()
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("> ")) == ("", 3)
+
+
+APPROVAL: Json = {
+    "call_id": "c1",
+    "id": "mcp:files/rm",
+    "arguments": {"path": "/tmp/a  b"},
+    "reason": "an operator requires it",
+    "expires_at": "2026-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "approved"), [("y", True), ("Yes\n", True), ("", False), ("no", False), (EOFError, False)]
+)
+def test_a_call_that_waits_is_shown_whole_and_answered_at_the_terminal(
+    api: FakeTools,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str | type[EOFError],
+    approved: bool,
+) -> None:
+    asked = list[str]()
+
+    def read(question: str) -> str:
+        asked.append(question)
+        if isinstance(typed, str):
+            return typed
+        raise typed
+
+    waiting = chunk(skillbus={"kind": "approval_required", "approval": APPROVAL})
+    api.answers["completions"] = answer(waiting | {"id": "chatcmpl-" + "0" * 32}, *TURN)
+    taken: Json = {"turn_id": "0" * 32, "decisions": [{"call_id": "c1", "taken": True}]}
+    api.answers[f"POST /v1/chat/runs/{'0' * 32}/approve"] = taken
+    monkeypatch.setattr("skillbus.cli.chat.turn.read_answer", read)
+    hold(api, capsys, ["first"], asks_person=True)
+    assert asked == [
+        'Call mcp:files/rm with {"path": "/tmp/a  b"}? It needs an approval, as an operator requires it. [y/N] '
+    ]
+    assert json.loads(api.requests[0][2])["metadata"]["skillbus"]["approvals"] == "wait"
+    assert api.body() == {"decisions": [{"call_id": "c1", "approved": approved}]}
 
 
 def test_on_a_terminal_lines_about_calls_stand_between_the_text_and_nothing_controls_it(

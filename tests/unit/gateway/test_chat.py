@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from skillbus.contracts.agent.approvals import DECIDE_CALL, ApprovalMode, CallDecided, DecideCall
 from skillbus.contracts.agent.chat import Chat, ChatMessage, ChatRole, FinishReason, TokenUsage, TurnEnded
 from skillbus.contracts.agent.turns import CHAT, FOLLOW_TURN, FollowTurn, TurnEvent, TurnEventKind, TurnFollowed
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -246,3 +247,47 @@ async def test_a_feed_that_closes_before_its_first_message_loses_nothing(
     async with world.client() as client:
         answer = await client.post(PATH, json={**QUESTION, "stream": True})
     assert read_text(read_chunks(answer.text)) == "whole"
+
+
+@pytest.mark.parametrize(
+    ("stream", "options", "mode"),
+    [
+        (True, {"events": True}, ApprovalMode.WAIT),
+        (True, {}, ApprovalMode.REFUSE),
+        (False, {"events": True}, ApprovalMode.REFUSE),
+        (False, {"approvals": "wait"}, ApprovalMode.WAIT),
+        (True, {"events": True, "approvals": "refuse"}, ApprovalMode.REFUSE),
+    ],
+)
+async def test_a_turn_waits_for_approvals_if_its_caller_sees_them_or_says_so(
+    world: World, stream: bool, options: dict[str, object], mode: ApprovalMode
+) -> None:
+    asked = note_chats(world)
+    async with world.client() as client:
+        await client.post(PATH, json={**QUESTION, "stream": stream, "metadata": {"skillbus": options}})
+    assert [getattr(chat, "approvals", None) for chat in asked] == [mode]
+
+
+@pytest.mark.parametrize("role", [Role.RUNNER, Role.EDITOR, Role.ADMIN])
+async def test_a_key_decides_about_its_own_turns_and_an_editor_about_all(world: World, role: Role) -> None:
+    key = world.add_key(role, "p")
+    asked = list[DecideCall]()
+
+    def decide(request: Message) -> Message | RequestError:
+        assert isinstance(request, DecideCall)
+        asked.append(request)
+        if request.call_id == "gone":
+            return RequestError(ErrorCode.NOT_FOUND, "no such call waits")
+        return CallDecided(turn_id=TURN, call_id=request.call_id, tool="mcp:a/b", approved=request.approved)
+
+    world.caller.on(DECIDE_CALL, decide)
+    gone, denied = {"call_id": "gone", "approved": True}, {"call_id": "c", "approved": False, "reason": "no"}
+    path = f"/v1/chat/runs/chatcmpl-{TURN}/approve"
+    async with world.client(key) as client:
+        taken = await client.post(path, json={"decisions": [gone, denied]})
+        none = await client.post(path, json={"decisions": [gone]})
+        foreign = await client.post(path, params={"project": "q"}, json={"decisions": [denied]})
+    assert [one["taken"] for one in taken.json()["decisions"]] == [False, True]
+    assert (none.status_code, foreign.status_code, len(asked)) == (404, 403, 3)
+    assert (asked[1].project, asked[1].turn_id, asked[1].reason) == ("p", TURN, "no")
+    assert {request.started_by is None for request in asked} == {role is not Role.RUNNER}

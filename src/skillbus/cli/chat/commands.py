@@ -67,6 +67,7 @@ async def chat_with_model(
     if budget is not None and knowledge is None:
         raise typer.BadParameter("it bounds the knowledge of --knowledge, which is not given", param_hint="--budget")
     # Slow to import, and help pages need not wait for them.
+    from skillbus.cli.chat.approvals import can_ask  # noqa: PLC0415
     from skillbus.cli.chat.conversation import hold_conversation  # noqa: PLC0415
     from skillbus.cli.chat.prompt import read_question  # noqa: PLC0415
     from skillbus.cli.chat.turn import ChatSettings, answer_once  # noqa: PLC0415
@@ -74,7 +75,7 @@ async def chat_with_model(
 
     context = None if knowledge is None else {"scope": knowledge} | ({} if budget is None else {"budget": budget})
     fields: dict[str, object] = {"knowledge": context, "tools": tools, "disclose": False if no_tools else None}
-    settings = ChatSettings(model, system, build_request(SkillbusChatOptions, fields))
+    settings = ChatSettings(model, system, build_request(SkillbusChatOptions, fields), can_ask(session))
     if question is None and sys.stdin.isatty():
         if session.output.as_json:
             raise typer.BadParameter("a conversation is not one document: give a QUESTION", param_hint="--json")

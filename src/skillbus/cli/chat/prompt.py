@@ -3,6 +3,7 @@
 import os
 import select
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -32,6 +33,24 @@ def read_question() -> str:
             except EOFError:
                 break
         return "\n".join(lines)
+
+
+def read_answer(question: str) -> str:
+    """Ask one question on stderr, and return the line that answers it. What was typed before does not count.
+
+    Raises:
+        EOFError: Standard input is at its end: Ctrl-D.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    with _interruptible():
+        line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line
 
 
 def _read_line(prompt: str) -> str:

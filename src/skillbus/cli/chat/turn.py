@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from skillbus.cli.chat.approvals import answer_approval
+from skillbus.cli.chat.prompt import read_answer
 from skillbus.cli.chat.view import TurnView
 from skillbus.cli.client.http_api import CHAT_COMPLETIONS, parse_reply
 from skillbus.cli.errors import StoppedError
 from skillbus.cli.session import Session
 from skillbus.client.operations.chat import ChunkParser
+from skillbus.contracts.agent.approvals import ApprovalMode
 from skillbus.contracts.agent.chat import ChatRole
 from skillbus.contracts.chat_http import ChatCompletion, SkillbusChatOptions
 
@@ -33,11 +36,13 @@ class ChatSettings:
     model: str
     system: str | None
     options: SkillbusChatOptions
+    asks_person: bool = False
+    """True if somebody at the terminal can approve calls."""
 
     def build_body(self, messages: Sequence[Said], *, stream: bool) -> dict[str, object]:
         """Return the body of a request."""
         instructions = [Said(ChatRole.SYSTEM, self.system)] if self.system else []
-        own = self.options.model_dump(mode="json", exclude_unset=True) | ({"events": True} if stream else {})
+        own = self.options.model_dump(mode="json", exclude_unset=True) | (self._follow() if stream else {})
         body: dict[str, object] = {
             "model": self.model,
             "messages": [{"role": it.role.value, "content": it.content} for it in (*instructions, *messages)],
@@ -45,6 +50,10 @@ class ChatSettings:
         if own:
             body["metadata"] = {"skillbus": own}
         return body | ({"stream": True, "stream_options": {"include_usage": True}} if stream else {})
+
+    def _follow(self) -> dict[str, object]:
+        """Return the options of a turn that is followed step by step."""
+        return {"events": True, "approvals": (ApprovalMode.WAIT if self.asks_person else ApprovalMode.REFUSE).value}
 
 
 async def answer_once(session: Session, settings: ChatSettings, question: str) -> None:
@@ -78,6 +87,7 @@ async def stream_turn(session: Session, settings: ChatSettings, messages: Sequen
             async for line in response.aiter_lines():
                 if (chunk := parser.feed_line(line)) is not None:
                     view.show_chunk(chunk)
+                    await answer_approval(session, chunk, read_answer)
             parser.finish()
     except (Exception, asyncio.CancelledError) as error:
         if not isinstance(error, OSError):  # what cannot be written to is not written to again

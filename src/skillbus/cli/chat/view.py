@@ -56,6 +56,8 @@ class TurnView:
             self._ended = chunk.skillbus
         elif chunk.skillbus.kind == "calling" and call is not None:
             self._show_line(format_calling(call, self._width), "dim")
+        elif chunk.skillbus.kind == "approval_required":
+            self.end_line()  # somebody is asked on the next line
         elif chunk.skillbus.kind == "called" and call is not None:
             self._show_line(format_called(call, self._width), "dim yellow" if call.is_error else "dim")
 
@@ -121,6 +123,8 @@ def format_summary(ended: ChatExtension, usage: ChatUsage | None) -> str:
         parts.append(_format_disclosure(ended.disclosure))
     if ended.limit is not None:
         parts.append(f"ended at {_LIMITS[ended.limit]}")
+    if ended.unapproved:
+        parts.append(f"not called without an approval: {', '.join(ended.unapproved)}")
     if unknown := [citation.label for citation in ended.citations if citation.item_id is None]:
         parts.append(f"cited but not given: {', '.join(unknown)}")
     if ended.model:

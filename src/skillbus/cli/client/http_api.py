@@ -14,6 +14,7 @@ from skillbus.contracts.errors import ErrorCode
 if TYPE_CHECKING:
     import httpx
 
+CHAT_RUNS: Final = "/v1/chat/runs"
 CHAT_COMPLETIONS: Final = "/v1/chat/completions"
 DEAD_LETTERS: Final = "/api/dead-letters"
 EMBEDDINGS: Final = "/v1/embeddings"

@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from skillbus.agent.domain.approvals import ApproveCall
+from skillbus.agent.domain.chat.approval_desk import ApprovalDesk, WaitingCall
 from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
 from skillbus.agent.domain.chat.ports import CatalogueSize
@@ -14,6 +16,7 @@ from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.agent.domain.errors import ToolUnknownError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.tools.function_names import encode_name
+from skillbus.contracts.agent.approvals import CallApproval, DecideCall
 from skillbus.contracts.agent.chat import (
     CalledTool,
     Chat,
@@ -121,6 +124,8 @@ class ToolsInMemory:
     most_at_once: int = 0
     not_described: set[str] = field(default_factory=set)
     """Ids whose descriptions cannot be had."""
+    marked: set[str] = field(default_factory=set)
+    """Ids of tools that need an approval."""
     hangs: str = ""
     """Id of a tool that never answers."""
 
@@ -141,7 +146,9 @@ class ToolsInMemory:
     async def put(self, project: str, run_id: str, name: str, data: bytes) -> None:
         self.files[f"{project}/{run_id}/{name}"] = data
 
-    async def call(self, request: CallTool, run_id: str, within_s: float) -> ToolAnswer:
+    async def call(self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall) -> ToolAnswer:
+        if request.id in self.marked:
+            request = await approve(request, "an operator requires it")
         self.calls.append(request)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -179,6 +186,32 @@ class Listener:
 
     text: list[str] = field(default_factory=list)
     calls: list[tuple[TurnEventKind, CalledTool]] = field(default_factory=list)
+    approval_s: float = 600.0
+    approvals: "asyncio.Queue[CallApproval]" = field(default_factory=asyncio.Queue)
+    """What waits for a person."""
+    ended: list[CallApproval] = field(default_factory=list)
+    """What waits no longer."""
+    desk: ApprovalDesk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.desk = ApprovalDesk(self.approval_s, self._add_approval)
+
+    def _add_approval(self, kind: TurnEventKind, approval: CallApproval) -> None:
+        if kind is TurnEventKind.APPROVAL_REQUIRED:
+            self.approvals.put_nowait(approval)
+        else:
+            self.ended.append(approval)
+
+    @property
+    def waited_s(self) -> float:
+        return self.desk.waited_s
+
+    async def ask_approval(self, call: WaitingCall) -> CallTool:
+        return await self.desk.ask_approval(call)
+
+    def decide(self, call_id: str, approved: bool, **more: object) -> str | None:
+        decision = {"turn_id": TURN, "call_id": call_id, "approved": approved, **more}
+        return self.desk.decide(DecideCall.model_validate(decision))
 
     def add_text(self, text: str) -> None:
         self.text.append(text)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from skillbus.contracts.agent.approvals import DECIDE_CALL_SIGNALS
 from skillbus.contracts.agent.mcp_servers import REFRESH_MCP_SERVER, REGISTER_MCP_SERVER, REMOVE_MCP_SERVER
 from skillbus.contracts.agent.model_test import TEST_CHAT_MODEL
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CANCEL_CALL_SIGNALS, LIST_BUILTINS
@@ -210,7 +211,7 @@ BUS_USERS: Final = (
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES,),
         keeps_keys=(MCP_SERVERS, TURNS),
-        signals=(CANCEL_CALL_SIGNALS, CANCEL_TURN_SIGNALS, FOLLOW_TURN_SIGNALS),
+        signals=(CANCEL_CALL_SIGNALS, CANCEL_TURN_SIGNALS, FOLLOW_TURN_SIGNALS, DECIDE_CALL_SIGNALS),
     ),
     BusUser(
         "client",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
-from skillbus.contracts.agent import mcp_servers, model_test, tool_calls, turns
+from skillbus.contracts.agent import approvals, mcp_servers, model_test, tool_calls, turns
 from skillbus.contracts.embedder import chat_models, embedding, registry
 from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer import (
@@ -28,7 +28,7 @@ _MODULES: Final = (
     *(skills, tools, tool_approval, tool_functions, index_switch, dead_letters, audit_log, indexer),
     *(tool_search, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
-    *(mcp_servers, model_test, tool_calls, turns, agent),
+    *(mcp_servers, model_test, tool_calls, turns, approvals, agent),
     *(items, versions, proposals, bulk, projects, usage, index, learning_jobs, learner),
 )
 

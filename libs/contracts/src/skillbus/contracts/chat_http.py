@@ -2,8 +2,9 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
+from skillbus.contracts.agent.approvals import ApprovalMode, CallApproval
 from skillbus.contracts.agent.chat import (
     CalledTool,
     ChatMessage,
@@ -39,6 +40,9 @@ class SkillbusChatOptions(Message):
     limits: TurnLimits = TurnLimits()
     events: bool = False
     """True adds chunks with the steps of the turn, in their field `skillbus`, to a stream."""
+    approvals: ApprovalMode | None = None
+    """Conduct before a tool is called that needs an approval: `wait` for a person, or `refuse` the call. Absent
+    means `wait` in a stream with `events`, where the caller sees what waits, and `refuse` elsewhere."""
 
 
 class ChatUsage(Message):
@@ -57,6 +61,8 @@ class ChatExtension(Message):
     model: str | None = None
     limit: TurnLimit | None = None
     """Limit that ended the calling of tools."""
+    unapproved: tuple[str, ...] = ()
+    """Ids of tools that were not called because nobody could be asked for an approval."""
     disclosure: DisclosureUsage | None = None
     citations: tuple[Citation, ...] = ()
     knowledge_request: str | None = None
@@ -64,10 +70,12 @@ class ChatExtension(Message):
     steps: int | None = None
     tool_calls: int | None = None
     """Calls of tools of skillbus."""
-    kind: Literal["calling", "called", "step"] | None = None
+    kind: Literal["calling", "called", "approval_required", "approval_decided", "step"] | None = None
     """Only for a step."""
     call: CalledTool | None = None
     """Only for `calling` and `called`."""
+    approval: CallApproval | None = None
+    """Only for `approval_required` and `approval_decided`."""
     step: TurnStep | None = None
     """Only for `step`."""
 
@@ -138,3 +146,38 @@ class ChatChunk(Message):
     def text(self) -> str:
         """Text of the chunk."""
         return (self.choices[0].delta.content or "") if self.choices else ""
+
+
+class CallDecision(Message):
+    """Decision about one call that waits."""
+
+    call_id: str = Field(min_length=1, max_length=200)
+    """`call_id` of the chunk `approval_required`."""
+    approved: bool
+    reason: str = Field(default="", max_length=500)
+    """Reason of a denial. The model is told."""
+    arguments: dict[str, JsonValue] | None = None
+    """Arguments to call the tool with instead of the model's."""
+
+
+class DecisionsBody(Message):
+    """Decisions about calls of one turn."""
+
+    decisions: tuple[CallDecision, ...] = Field(min_length=1, max_length=64)
+
+
+class DecisionTaken(Message):
+    """Fate of a decision."""
+
+    call_id: str
+    taken: bool
+    """False if no such call waits: somebody else decided, or its time was over."""
+    tool: str | None = None
+    """Id of the tool. Only for a decision that was taken."""
+
+
+class DecisionsTaken(Message):
+    """Fates of decisions, in their order."""
+
+    turn_id: str
+    decisions: tuple[DecisionTaken, ...]

@@ -12,9 +12,11 @@ from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallDeniedError,
     CallTimedOutError,
+    ForeignTurnError,
     ModelBusyError,
     ModelFailedError,
     ModelRefusedError,
+    NothingWaitsError,
     SchemaUnusableError,
     ServerFailedError,
     ServerInFileError,
@@ -45,6 +47,8 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     ModelRefusedError: ErrorCode.INVALID_REQUEST,
     TurnUnknownError: ErrorCode.NOT_FOUND,
     TurnClashError: ErrorCode.CONFLICT,
+    ForeignTurnError: ErrorCode.FORBIDDEN,
+    NothingWaitsError: ErrorCode.NOT_FOUND,
     TurnCancelledError: ErrorCode.CANCELLED,
 }
 

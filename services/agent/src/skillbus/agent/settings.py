@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from skillbus.common.outbound.settings import OutboundSettings
+from skillbus.contracts.agent.approvals import APPROVAL_S_MAX
 from skillbus.contracts.message import DEFAULT_PROJECT, Project
 from skillbus.contracts.sandbox.program_runs import CALLS_MAX
 
@@ -29,6 +30,8 @@ class AgentSettings(OutboundSettings):
     """Tool calls that a program of `run_code` may make."""
     program_calls_mib: int = Field(default=64, ge=1, le=1024)
     """Size limit for all requests of a program together, and for all replies together."""
+    approval_s: float = Field(default=600.0, gt=0, le=APPROVAL_S_MAX)
+    """Longest time that a turn may wait for the approvals of its calls, in all."""
     without_builtins: tuple[str, ...] = ()
     """Names of builtin tools that are switched off, as a JSON list."""
 

@@ -17,7 +17,6 @@ from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.adapters.disk_operator_file import DiskOperatorFile
 from skillbus.agent.adapters.outside_access import OutsideAccess
-from skillbus.agent.domain.approvals import refuse_call
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool
@@ -124,7 +123,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
             route(CALL_TOOL, handlers.call_tool),
             route(CANCEL_CALL, handlers.cancel_call),
             route(AUDIT_CALLABLE, handlers.audit_callable),
-            *ChatHandlers(turns, _make_model_tester(bus, settings)).list_routes(),
+            *ChatHandlers(turns, _make_model_tester(bus, settings), settings.approval_s).list_routes(),
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.check_mcp_file,))
         await stack.enter_async_context(serve_routes(bus, contract.SERVICE, routes, health, to_wire))
@@ -211,7 +210,7 @@ async def open_turns(
             finder=finder,
             build_knowledge=build_knowledge,
             turns=KvTurns(bus),
-            caller=StepCaller(partial(caller.call, approve=refuse_call), finder, files),
+            caller=StepCaller(caller.call, finder, files),
         )
         turns = TurnRegistry(
             ReActEngine(ports),

@@ -12,7 +12,14 @@ from skillbus.client.operation import ReplyParser, custom_operation, json_operat
 from skillbus.client.operations.runs import SILENCE_S
 from skillbus.client.route import HttpRoute, PreparedRequest
 from skillbus.contracts.agent.turns import TurnCancelled, TurnSelector
-from skillbus.contracts.chat_http import ChatChunk, ChatCompletion, SkillbusChatOptions
+from skillbus.contracts.chat_http import (
+    CallDecision,
+    ChatChunk,
+    ChatCompletion,
+    DecisionsBody,
+    DecisionsTaken,
+    SkillbusChatOptions,
+)
 
 _COMPLETIONS: Final = "/v1/chat/completions"
 _RUN: Final = "/v1/chat/runs/{turn_id}"
@@ -71,6 +78,15 @@ def _prepare_follow(turn_id: str, *, after: int | None = None, project: str | No
     return PreparedRequest({"turn_id": turn_id, "after": after, "project": project})
 
 
+def _prepare_decisions(
+    turn_id: str, decisions: Sequence[CallDecision | Mapping[str, object]], *, project: str | None = None
+) -> PreparedRequest:
+    body = DecisionsBody.model_validate({"decisions": decisions})
+    return PreparedRequest(
+        {"turn_id": turn_id, "project": project}, SentParts(json=body.model_dump(mode="json", exclude_unset=True))
+    )
+
+
 class ChunkParser:
     """Parser of the chunks of a streamed chat completion."""
 
@@ -120,5 +136,9 @@ class ChatOperations:
 
     `after` is the `number` of the last known chunk.
     """
+    approve_chat_run = custom_operation(
+        HttpRoute("POST", f"{_RUN}/approve", in_query=("project",)), _prepare_decisions, ReplyParser(DecisionsTaken)
+    )
+    """Approve or deny calls of a turn that wait for it. `answer_approvals` does so for all calls of a stream."""
     cancel_chat_run = json_operation("DELETE", _RUN, TurnSelector, TurnCancelled)
     """Cancel a turn, with its request to the model and the tools that it is calling."""

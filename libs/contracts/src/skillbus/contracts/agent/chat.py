@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from skillbus.contracts.agent.approvals import APPROVAL_S_MAX, ApprovalMode
 from skillbus.contracts.indexer.tools import ToolId, ToolType
 from skillbus.contracts.message import Message, NullAs, Project, ProjectMessage
 from skillbus.contracts.sandbox.skill_runs import RunId
@@ -140,6 +141,10 @@ class TurnLimits(Message):
     equal_calls: int = Field(default=3, ge=1, le=100)
     """Calls of one tool with the same arguments."""
     time_s: float = Field(default=300.0, gt=0, le=3_600)
+    """Seconds, without the time that the turn waits for approvals."""
+    approval_s: float = Field(default=600.0, gt=0, le=APPROVAL_S_MAX)
+    """Seconds that the turn waits for approvals, all together. The agent's setting may allow fewer. The deadline of the
+    request has to leave time for both."""
     tokens: int = Field(default=1_000_000, ge=1)
     """Tokens of all steps together."""
 
@@ -169,6 +174,8 @@ class Chat(ProjectMessage):
     knowledge: KnowledgeOptions | None = None
     """Absent means that no knowledge is given."""
     limits: TurnLimits = TurnLimits()
+    approvals: ApprovalMode = ApprovalMode.REFUSE
+    """Conduct of the turn before it calls a tool that needs an approval."""
     stream: bool = False
     """True also publishes what happens on `skillbus.feed.turn.advanced.<turn id>`. Subscribe before the request."""
 
@@ -276,6 +283,8 @@ class TurnEnded(Message):
     finish_reason: FinishReason
     limit: TurnLimit | None = None
     """Limit that ended the calling of tools."""
+    unapproved: tuple[str, ...] = ()
+    """Ids of tools that were not called because nobody could be asked for an approval."""
     usage: TokenUsage
     disclosure: DisclosureUsage | None = None
     """Absent if no tool of skillbus was shown."""

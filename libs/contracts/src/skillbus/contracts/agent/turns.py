@@ -6,6 +6,7 @@ from typing import Final
 from pydantic import Field
 
 from skillbus.contracts.agent import SERVICE
+from skillbus.contracts.agent.approvals import CallApproval
 from skillbus.contracts.agent.chat import CalledTool, Chat, TokenUsage, TurnEnded, TurnId, TurnStep
 from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.errors import ErrorCode
@@ -22,6 +23,10 @@ class TurnEventKind(StrEnum):
     """A tool of skillbus is being called."""
     CALLED = "called"
     """The call is done."""
+    APPROVAL_REQUIRED = "approval_required"
+    """A call waits until a person approves or denies it."""
+    APPROVAL_DECIDED = "approval_decided"
+    """The wait is over."""
     STEP = "step"
     """A step is done, and another one follows."""
     ENDED = "ended"
@@ -43,6 +48,8 @@ class TurnEvent(Message):
     """Only for `text`."""
     call: CalledTool | None = None
     """Only for `calling` and `called`."""
+    approval: CallApproval | None = None
+    """Only for `approval_required` and `approval_decided`."""
     step: TurnStep | None = None
     """Only for `step`."""
     ended: TurnEnded | None = None

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from skillbus.agent.domain.chat.approval_desk import DeskAnswer
 from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.common.background import end_tasks, finish_within
 from skillbus.common.bus import headers as h
@@ -19,6 +20,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import CancelLines, make_event_subject, publish_events, publish_to_feed
 from skillbus.common.bus.jetstream_batch import BatchRequest
 from skillbus.common.bus.kv_records import KvRecords
+from skillbus.contracts.agent.approvals import DECIDE_CALL_SIGNALS, DecideCall
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN_SIGNALS,
     FOLLOW_TURN_SIGNALS,
@@ -30,7 +32,7 @@ from skillbus.contracts.agent.turns import (
 )
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import JSON
+from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.resources import TURNS
 
 _SPARE_S: Final = 5.0
@@ -68,7 +70,7 @@ class BusTurnLines:
             answering.add(task)
             task.add_done_callback(answering.discard)
 
-        subscription = await self._client.subscribe(_make_subject(turn_id), cb=on_follow)
+        subscription = await self._client.subscribe(FOLLOW_TURN_SIGNALS.replace("*", turn_id), cb=on_follow)
         try:
             async with self._cancel_lines.listen(turn_id, project) as cancelled:
                 yield cancelled
@@ -77,21 +79,41 @@ class BusTurnLines:
                 await subscription.unsubscribe()
             await end_tasks(*answering)
 
+    @asynccontextmanager
+    async def listen_decisions(
+        self, turn_id: str, project: str, decide: Callable[[DecideCall], DeskAnswer]
+    ) -> AsyncGenerator[None]:
+        async def on_decision(message: Msg) -> None:
+            request = decode(DecideCall, message.data)
+            await message.respond(encode(decide(request)) if request.project == project else b"")
+
+        subscription = await self._client.subscribe(DECIDE_CALL_SIGNALS.replace("*", turn_id), cb=on_decision)
+        try:
+            yield
+        finally:
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+
     async def cancel(self, turn_id: str, project: str) -> bool:
         return await self._cancel_lines.cancel(turn_id, project)
 
     async def follow(self, request: FollowTurn) -> TurnFollowed | None:
+        data = await self._ask(FOLLOW_TURN_SIGNALS, request.turn_id, request, request.wait_s + _SPARE_S)
+        return decode(TurnFollowed, data) if data else None
+
+    async def decide(self, request: DecideCall) -> DeskAnswer | None:
+        data = await self._ask(DECIDE_CALL_SIGNALS, request.turn_id, request, _SPARE_S)
+        return decode(DeskAnswer, data) if data else None
+
+    async def _ask(self, signals: str, turn_id: str, request: Message, timeout_s: float) -> bytes:
+        """Return the answer of the replica that has the turn; empty if there is none."""
         try:
-            answer = await self._client.request(
-                _make_subject(request.turn_id), encode(request), timeout=request.wait_s + _SPARE_S
-            )
+            answer = await self._client.request(signals.replace("*", turn_id), encode(request), timeout=timeout_s)
         except NoRespondersError:
-            return None
+            return b""
         except NatsError as error:
-            raise RequestError(
-                ErrorCode.UNAVAILABLE, f"The turn {request.turn_id} cannot be reached: {error!r}"
-            ) from error
-        return decode(TurnFollowed, answer.data) if answer.data else None
+            raise RequestError(ErrorCode.UNAVAILABLE, f"The turn {turn_id} cannot be reached: {error!r}") from error
+        return answer.data
 
 
 class TurnFeed:
@@ -170,10 +192,6 @@ def _make_request(event: Event[TurnFact], fact: TurnFact) -> BatchRequest:
         h.PROJECT: fact.project,
     }
     return BatchRequest(make_event_subject(event, fact.turn_id), encode(fact), headers)
-
-
-def _make_subject(turn_id: str) -> str:
-    return FOLLOW_TURN_SIGNALS.replace("*", turn_id)
 
 
 def _make_key(project: str, turn_id: str) -> str:

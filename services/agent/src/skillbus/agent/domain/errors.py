@@ -17,6 +17,8 @@
     ├── ModelRefusedError        a chat model refuses the request
     ├── TurnUnknownError         no turn with this id is under way, or ended a short time ago
     ├── TurnClashError           a turn with this id exists
+    ├── ForeignTurnError         somebody else started the turn
+    ├── NothingWaitsError        no such call waits for an approval
     └── TurnCancelledError       the turn was cancelled
     BuiltinFailedError           a builtin tool has no result; it becomes the tool's answer
 
@@ -106,6 +108,14 @@ class TurnUnknownError(AgentError):
 
 class TurnClashError(AgentError):
     """A second turn with the id of another."""
+
+
+class ForeignTurnError(AgentError):
+    """A decision about the turn of somebody else."""
+
+
+class NothingWaitsError(AgentError):
+    """A decision about a call that does not wait, or no longer."""
 
 
 class TurnCancelledError(AgentError):

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from fastapi import Header, Path, Query, Request, Response
 from pydantic_core import to_json
 
+from skillbus.contracts.agent.approvals import DECIDE_CALL
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN,
     CHAT,
@@ -19,7 +20,7 @@ from skillbus.contracts.agent.turns import (
     TurnEventKind,
     TurnSelector,
 )
-from skillbus.contracts.chat_http import ChatCompletion
+from skillbus.contracts.chat_http import ChatCompletion, DecisionsBody, DecisionsTaken
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.access.principal import get_caller
@@ -108,6 +109,18 @@ class ChatRoutes:
             TurnSelector(project=project, turn_id=turn_id.removeprefix(COMPLETION_PREFIX))
         )
 
+    async def approve_chat_run(
+        self, turn_id: TurnInPath, body: DecisionsBody, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> DecisionsTaken:
+        """Approve or deny the calls of a turn that wait for it: those of the chunks `approval_required`.
+
+        A key may decide about the turns that it started, and with the role `editor` about all of its project.
+        """
+        caller = get_caller(request.scope)
+        started_by = None if caller.role.includes(Role.EDITOR) else caller.name
+        selector = TurnSelector(project=project, turn_id=turn_id.removeprefix(COMPLETION_PREFIX))
+        return await self.turns.decide_calls(selector, body.decisions, started_by)
+
 
 async def _open_stream(
     request: Request, events: AsyncGenerator[TurnEvent], writer: ChunkWriter, headers: dict[str, str]
@@ -144,4 +157,6 @@ def add_chat_routes(router: DocumentedRouter, routes: ChatRoutes) -> None:
     chats.add("POST", "/v1/chat/completions", Role.RUNNER, routes.create_chat_completion, CHAT.errors, example=_EXAMPLE)
     followed = router.with_replies(_STREAM)
     followed.add("GET", _RUN, Role.RUNNER, routes.follow_chat_run, (*FOLLOW_TURN.errors, *CHAT.own_errors))
+    decided: dict[str, object] = {"decisions": [{"call_id": "call_1", "approved": True}]}
+    router.add("POST", f"{_RUN}/approve", Role.RUNNER, routes.approve_chat_run, DECIDE_CALL.errors, example=decided)
     router.add("DELETE", _RUN, Role.RUNNER, routes.cancel_chat_run, CANCEL_TURN.errors)

@@ -23,15 +23,15 @@ from skillbus.agent.domain.chat.prompt import (
     add_knowledge,
     ask_last_answer,
     describe_limit,
+    describe_unapproved,
     find_last_user_message,
     instruct_model,
 )
-from skillbus.agent.domain.chat.step_calls import StepCaller
+from skillbus.agent.domain.chat.step_calls import CallListener, StepCaller
 from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox, estimate_tokens
 from skillbus.agent.domain.chat.turn_state import TurnState, make_call_id, read_turn_id
 from skillbus.agent.domain.errors import ModelFailedError
 from skillbus.contracts.agent.chat import (
-    CalledTool,
     Chat,
     ChatMessage,
     ChatRole,
@@ -44,7 +44,6 @@ from skillbus.contracts.agent.chat import (
     TurnLimit,
     TurnStep,
 )
-from skillbus.contracts.agent.turns import TurnEventKind
 from skillbus.contracts.embedder.chat_models import ChatModel
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt
@@ -73,14 +72,11 @@ _RESTORED_CHARACTERS: Final = 1_000_000
 log = structlog.get_logger(__name__)
 
 
-class TurnListener(Protocol):
+class TurnListener(CallListener, Protocol):
     """Receiver of what happens in a turn, at once."""
 
     def add_text(self, text: str) -> None:
         """Take more text of the answer."""
-
-    def add_call(self, kind: TurnEventKind, call: CalledTool) -> None:
-        """Take a call that begins, or is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ class ReActEngine:
         if state.limit is not None or not (ours or theirs):
             return _finish(state, listener, answer.finish_reason)
         if ours:
-            state = await self._ports.caller.call_tools(state, ours, listener.add_call)
+            state = await self._ports.caller.call_tools(state, ours, listener)
         if theirs:
             state = state.model_copy(update={"finish_reason": FinishReason.TOOL_CALLS, "open_calls": theirs})
             await self._ports.turns.save_turn(state)
@@ -260,6 +256,7 @@ def end_turn(state: TurnState, catalogue: CatalogueSize | None) -> TurnEnded:
         message=ChatMessage(role=ChatRole.ASSISTANT, content=state.text or None, tool_calls=state.open_calls),
         finish_reason=state.finish_reason or FinishReason.STOP,
         limit=state.limit,
+        unapproved=tuple(dict.fromkeys(state.unapproved)),
         usage=state.usage,
         disclosure=disclosure,
         steps=_shorten_steps(state.steps),
@@ -352,14 +349,17 @@ def _split_calls(
 
 
 def _finish(state: TurnState, listener: TurnListener, reason: FinishReason = FinishReason.STOP) -> TurnState:
-    """Return the last state. An answer that a limit ended says so at its end, unless its format has no room for it."""
+    """Return the last state. An answer says at its end what stopped it, unless its format has no room for it."""
     text = state.text
-    if state.limit is not None and not state.is_formatted:
-        line = describe_limit(state.limit)
-        line = f"{_BETWEEN_STEPS}{line}" if text else line
-        listener.add_text(line)
-        text += line
-    elif state.is_formatted:
+    if state.is_formatted:
         listener.add_text(text)
+    else:
+        lines = [] if state.limit is None else [describe_limit(state.limit)]
+        if state.unapproved:
+            lines.append(describe_unapproved(state.unapproved))
+        for line in lines:
+            added = f"{_BETWEEN_STEPS}{line}" if text else line
+            listener.add_text(added)
+            text += added
     reason = FinishReason.STOP if reason is FinishReason.TOOL_CALLS else reason
     return state.model_copy(update={"text": text, "finish_reason": reason})

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from skillbus.agent.domain.approvals import ApproveCall
 from skillbus.agent.domain.chat.toolbox import ShownTool
 from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.agent.domain.tool_answer import ToolAnswer
@@ -12,8 +13,10 @@ from skillbus.contracts.embedder.chat_models import ChatModel
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt
 
-CallAnyTool: TypeAlias = Callable[[CallTool, str, float], Awaitable[ToolAnswer]]
-"""Calls a tool with a `run_id`, within seconds. Raises AgentError or RequestError if it was not called."""
+CallAnyTool: TypeAlias = Callable[[CallTool, str, float, ApproveCall], Awaitable[ToolAnswer]]
+"""Calls a tool with a `run_id`, within seconds after its approval, if it needs one.
+
+Raises AgentError or RequestError if it was not called."""
 BuildKnowledge: TypeAlias = Callable[[BuildContext], Awaitable[ContextBuilt]]
 """Builds a context. Raises RequestError."""
 FindChatModels: TypeAlias = Callable[[str | None], Awaitable[Sequence[ChatModel]]]

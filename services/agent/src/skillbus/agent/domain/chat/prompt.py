@@ -91,4 +91,13 @@ def describe_limit(limit: TurnLimit) -> str:
     return f"[This answer ended at a limit of the turn: {_LIMITS[limit]}.]"
 
 
+def describe_unapproved(tools: Sequence[str]) -> str:
+    """Return the line at the end of an answer without the calls of tools that nobody could approve."""
+    names = ", ".join(dict.fromkeys(tools))
+    return (
+        f"[Not called, because a person has to approve it: {names}. To approve it, ask again with `skillbus chat`, or "
+        "in a stream with the option `events` of skillbus. Or call it yourself.]"
+    )
+
+
 _SYSTEM: Final = frozenset({ChatRole.SYSTEM, ChatRole.DEVELOPER})

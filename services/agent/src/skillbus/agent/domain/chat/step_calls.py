@@ -4,21 +4,24 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
+from skillbus.agent.domain.approvals import refuse_call
+from skillbus.agent.domain.chat.approval_desk import ApprovalAsker, WaitingCall, list_edits
 from skillbus.agent.domain.chat.ports import CallAnyTool, FunctionFinder, ResultStore
 from skillbus.agent.domain.chat.prompt import READ_RESULT, READ_SKILL, SEARCH_TOOL
 from skillbus.agent.domain.chat.tool_result import ResultText, write_error, write_result
 from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox
 from skillbus.agent.domain.chat.turn_state import TurnState
-from skillbus.agent.domain.errors import AgentError, ToolNotCallableError, ToolUnknownError
+from skillbus.agent.domain.errors import AgentError, ApprovalMissingError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.tool_answer import ToolAnswer
+from skillbus.contracts.agent.approvals import ApprovalMode
 from skillbus.contracts.agent.chat import CalledTool, ChatMessage, ChatRole, ToolCallPart, TurnLimit
 from skillbus.contracts.agent.tool_calls import CallTool
 from skillbus.contracts.agent.turns import TurnEventKind
@@ -35,7 +38,12 @@ _LEAST_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
-EmitCall = Callable[[TurnEventKind, CalledTool], None]
+
+class CallListener(ApprovalAsker, Protocol):
+    """Receiver of the calls of a turn, who also has those approved that need it."""
+
+    def add_call(self, kind: TurnEventKind, call: CalledTool) -> None:
+        """Take a call that begins, or is done."""
 
 
 @dataclass(slots=True)
@@ -49,6 +57,8 @@ class _DoneCall:
     found: tuple[ShownTool, ...] = ()
     gone: bool = False
     """True if the tool cannot be called any more."""
+    unapproved: bool = False
+    """True if nobody could be asked for an approval."""
 
 
 class StepCaller:
@@ -59,7 +69,7 @@ class StepCaller:
         self._finder = finder
         self._results = results
 
-    async def call_tools(self, state: TurnState, parts: Sequence[ToolCallPart], emit: EmitCall) -> TurnState:
+    async def call_tools(self, state: TurnState, parts: Sequence[ToolCallPart], listener: CallListener) -> TurnState:
         """Return the state with the results of these calls, in their order. A failed call is a result too."""
         gate, step = asyncio.Semaphore(CALLS_AT_ONCE), len(state.steps)
         counts, limit = dict(state.call_counts), state.limit
@@ -76,7 +86,7 @@ class StepCaller:
                     reason = f"Not called: the same call was made {counts[key] - 1} times in this turn already."
                     waiting.append(_refuse(part, reason))
                 else:
-                    waiting.append(group.create_task(self._call(state, part, emit, gate)))
+                    waiting.append(group.create_task(self._call(state, part, listener, gate)))
         done = [one if isinstance(one, _DoneCall) else one.result() for one in waiting]
         toolbox = _update_toolbox(state.toolbox, done, step)
         return state.model_copy(
@@ -86,6 +96,8 @@ class StepCaller:
                 "calls": state.calls + len(parts),
                 "call_counts": counts,
                 "limit": limit,
+                "waited_s": listener.waited_s,
+                "unapproved": (*state.unapproved, *(one.record.id for one in done if one.unapproved)),
                 "steps": (
                     *state.steps[:-1],
                     state.steps[-1].model_copy(update={"calls": tuple(one.record for one in done)}),
@@ -93,7 +105,9 @@ class StepCaller:
             }
         )
 
-    async def _call(self, state: TurnState, part: ToolCallPart, emit: EmitCall, gate: asyncio.Semaphore) -> _DoneCall:
+    async def _call(
+        self, state: TurnState, part: ToolCallPart, listener: CallListener, gate: asyncio.Semaphore
+    ) -> _DoneCall:
         tool = state.toolbox.find_tool(part.function.name)
         if tool is None:
             return _refuse(part, _explain_unknown(state.toolbox, part.function.name))
@@ -104,9 +118,9 @@ class StepCaller:
         told = arguments if len(part.function.arguments) <= _TOLD_CHARACTERS else {}
         record = CalledTool(call_id=part.id, id=tool.id, action=tool.action, arguments=told)
         async with gate:
-            emit(TurnEventKind.CALLING, record)
-            done = await self._call_known(state, part, tool, record, arguments)
-        emit(TurnEventKind.CALLED, done.record)
+            listener.add_call(TurnEventKind.CALLING, record)
+            done = await self._call_known(state, part, tool, record, arguments, listener)
+        listener.add_call(TurnEventKind.CALLED, done.record)
         return done
 
     async def _call_known(
@@ -116,22 +130,27 @@ class StepCaller:
         tool: ShownTool,
         record: CalledTool,
         arguments: dict[str, JsonValue],
+        listener: CallListener,
     ) -> _DoneCall:
-        run_id, started, gone = uuid.uuid4().hex, time.perf_counter(), False
+        run_id, started, gone, unapproved = uuid.uuid4().hex, time.perf_counter(), False, False
         request = CallTool(
             project=state.chat.project, id=tool.id, arguments=arguments, action=tool.action, run_id=run_id
         )
-        left_s = max(state.measure_time_left_s(), _LEAST_S)
+        approvals = CallApprovals(request, part.id, listener, max(state.measure_time_left_s(), _LEAST_S))
+        approve = approvals.approve if state.chat.approvals is ApprovalMode.WAIT else refuse_call
         answer: ToolAnswer | None = None
         try:
-            async with asyncio.timeout(left_s):
-                answer = await self._call_tool(request, run_id, left_s)
+            async with approvals.limit:
+                answer = await self._call_tool(request, run_id, approvals.left_s, approve)
             result = await write_result(answer, self._results, state.chat.project, run_id)
         except TimeoutError:
             result = write_error("The call was ended: the time of this turn is over.")
         except (AgentError, RequestError) as error:
             gone = isinstance(error, ToolNotCallableError | ToolUnknownError)
+            unapproved = isinstance(error, ApprovalMissingError)
             result = write_error(f"Not done: {error}")
+        if approvals.edits:
+            result = result.model_copy(update={"text": f"{result.text}\n{approvals.edits}"})
         found = await self._find_joining(state, tool, answer, result)
         if found:
             result = result.model_copy(update={"text": f"{result.text}\n{_list_joined(found)}"})
@@ -144,7 +163,7 @@ class StepCaller:
                 "findings": result.findings,
             }
         )
-        return _DoneCall(part, record, result, tool, found, gone)
+        return _DoneCall(part, record, result, tool, found, gone, unapproved)
 
     async def _find_joining(
         self, state: TurnState, tool: ShownTool, answer: ToolAnswer | None, result: ResultText
@@ -174,6 +193,46 @@ class StepCaller:
         if types:
             ids = [one for one in ids if one.partition(":")[0] in types]
         return await self._finder.describe_tools(state.chat.project, ids)
+
+
+class CallApprovals:
+    """Approvals of one call of the model, and of those that its program makes. Its time stands still meanwhile."""
+
+    def __init__(self, call: CallTool, call_id: str, asker: ApprovalAsker, left_s: float) -> None:
+        self.left_s = left_s
+        self.limit = asyncio.timeout(left_s)
+        self.edits = ""
+        """Note for the model about changed arguments of its own call."""
+        self._call = call
+        self._call_id = call_id
+        self._asker = asker
+        self._pauses = 0
+
+    async def approve(self, request: CallTool, reason: str) -> CallTool:
+        """Implement `ApproveCall`."""
+        is_own = request.run_id == self._call.run_id
+        call_id = self._call_id if is_own else request.run_id or uuid.uuid4().hex
+        waiting = WaitingCall(request, call_id, reason, None if is_own else self._call_id)
+        self._pause()
+        try:
+            approved = await self._asker.ask_approval(waiting)
+        finally:
+            self._go_on()
+        if is_own:
+            self.edits = list_edits(request.arguments, approved.arguments)
+        return approved
+
+    def _pause(self) -> None:
+        self._pauses += 1
+        until = self.limit.when()
+        if self._pauses == 1 and until is not None:
+            self.left_s = until - asyncio.get_running_loop().time()
+            self.limit.reschedule(None)
+
+    def _go_on(self) -> None:
+        self._pauses -= 1
+        if self._pauses == 0 and not self.limit.expired():
+            self.limit.reschedule(asyncio.get_running_loop().time() + self.left_s)
 
 
 def _update_toolbox(toolbox: Toolbox, done: Sequence[_DoneCall], step: int) -> Toolbox:

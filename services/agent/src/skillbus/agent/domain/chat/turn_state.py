@@ -52,6 +52,10 @@ class TurnState(Message):
     knowledge_request: str | None = None
     """Id of the request for the knowledge, for feedback on it."""
     limit: TurnLimit | None = None
+    waited_s: float = 0.0
+    """Seconds that the turn has waited for approvals."""
+    unapproved: tuple[str, ...] = ()
+    """Ids of tools that were not called because nobody could be asked for an approval."""
     open_calls: tuple[ToolCallPart, ...] = ()
     """Calls of the caller's tools, which ended the turn."""
     finish_reason: FinishReason | None = None
@@ -80,8 +84,8 @@ class TurnState(Message):
         return (*self.history, *self.added)
 
     def measure_time_left_s(self) -> float:
-        """Return the seconds until the turn's limit of time; negative after it."""
-        return self.began_at + self.chat.limits.time_s - time.time()
+        """Return the seconds until the turn's limit of time; negative after it. Waits for approvals do not count."""
+        return self.began_at + self.chat.limits.time_s + self.waited_s - time.time()
 
     def find_limit(self) -> TurnLimit | None:
         """Return the limit that the turn has met, if the next step has to be its last one."""

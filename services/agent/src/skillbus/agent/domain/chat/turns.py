@@ -2,21 +2,27 @@
 
 import asyncio
 import time
-from array import array
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, field
-from itertools import accumulate, groupby
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
-from pydantic_core import to_json
 
+from skillbus.agent.domain.chat.approval_desk import DeskAnswer
 from skillbus.agent.domain.chat.engine import ReActEngine, end_turn
 from skillbus.agent.domain.chat.ports import FindChatModels, FunctionFinder
+from skillbus.agent.domain.chat.running_turn import RunningTurn
 from skillbus.agent.domain.chat.turn_state import TurnState
-from skillbus.agent.domain.errors import TurnCancelledError, TurnClashError, TurnUnknownError
-from skillbus.contracts.agent.chat import AUTO_MODEL, CalledTool, Chat, TurnEnded
+from skillbus.agent.domain.errors import (
+    ForeignTurnError,
+    NothingWaitsError,
+    TurnCancelledError,
+    TurnClashError,
+    TurnUnknownError,
+)
+from skillbus.contracts.agent.approvals import ApprovalMode, CallDecided, DecideCall
+from skillbus.contracts.agent.chat import AUTO_MODEL, Chat, TurnEnded
 from skillbus.contracts.agent.turns import (
     TURN_BEGUN,
     TURN_ENDED,
@@ -33,8 +39,6 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 REMEMBERED_S: Final = 600.0
 """Time after its end in which a turn can be followed."""
 REMEMBERED_TURNS: Final = 200
-_PAGE_BYTES: Final = 256 * 1024
-"""Size from which a page of messages is full, as JSON. With its last message it fits into a message of the bus."""
 
 PublishTurnEvent: TypeAlias = Callable[[TurnEvent], Awaitable[None]]
 """Sends a message about a turn to those who follow it now."""
@@ -62,113 +66,14 @@ class TurnLines(Protocol):
         """Ask the replica that has the turn; None if there is none."""
         ...
 
+    def listen_decisions(
+        self, turn_id: str, project: str, decide: Callable[[DecideCall], DeskAnswer]
+    ) -> AbstractAsyncContextManager[None]:
+        """Take decisions about calls of a turn while the context is open."""
 
-@dataclass(frozen=True, slots=True)
-class _JoinedText:
-    """Texts that follow one another, in a tenth of the memory that they take apart."""
-
-    first: int
-    """Number of the first one."""
-    text: str
-    ends: "array[int]"
-    """End of each one in the text."""
-
-    def cut_text(self, number: int) -> str:
-        """Return the text of one message."""
-        at = number - self.first
-        return self.text[self.ends[at - 1] if at else 0 : self.ends[at]]
-
-
-@dataclass(slots=True)
-class _Turn:
-    """A turn and its messages. A text stands for a message of the kind `text`."""
-
-    turn_id: str
-    project: str
-    model: str = ""
-    """Model that the messages name."""
-    messages: list[TurnEvent | str | _JoinedText] = field(default_factory=list)
-    """After the end of the turn, texts that follow one another are the same `_JoinedText`."""
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    ended_at: float | None = None
-    """Monotonic time."""
-    lines: AsyncExitStack = field(default_factory=AsyncExitStack)
-
-    def add_text(self, text: str) -> None:
-        """Implement `TurnListener`."""
-        self.messages.append(text)
-        self.wake()
-
-    def add_call(self, kind: TurnEventKind, call: CalledTool) -> None:
-        """Implement `TurnListener`."""
-        self.add_event(kind, call=call)
-
-    def add_event(self, kind: TurnEventKind, **fields: object) -> None:
-        """Add a message that is no text."""
-        number = len(self.messages)
-        event = TurnEvent.model_validate(
-            {
-                "turn_id": self.turn_id,
-                "number": number,
-                "after": number - 1,
-                "kind": kind,
-                "model": self.model,
-                **fields,
-            }
-        )
-        self.messages.append(event)
-        self.wake()
-
-    def read_page(self, after: int) -> tuple[TurnEvent, ...]:
-        """Return the messages after a number; texts that follow one another as one, with the number of the last."""
-        page, text, size = list[TurnEvent](), list[str](), 0
-        at = after
-        for at in range(after + 1, len(self.messages)):
-            message = self.messages[at]
-            if isinstance(message, _JoinedText):
-                message = message.cut_text(at)
-            if isinstance(message, str):
-                text.append(message)
-                size += len(to_json(message))
-            else:
-                page += self._join_text(text, at - 1)
-                text = []
-                page.append(message)
-                size += len(to_json(message))
-            if size > _PAGE_BYTES:
-                break
-        return (*page, *self._join_text(text, at))
-
-    async def wait_change(self, after: int, within_s: float) -> None:
-        """Wait until there are messages after a number, or the time is over."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while len(self.messages) <= after + 1 and self.ended_at is None:
-                    await self.changed.wait()
-
-    def _join_text(self, text: list[str], number: int) -> list[TurnEvent]:
-        if not text:
-            return []
-        first = number - len(text) + 1
-        joined = "".join(text)
-        kind = TurnEventKind.TEXT
-        return [
-            TurnEvent(turn_id=self.turn_id, number=number, after=first - 1, kind=kind, model=self.model, text=joined)
-        ]
-
-    def join_texts(self) -> None:
-        """Keep the texts in less memory, when no more come."""
-        for is_text, run in groupby(range(len(self.messages)), lambda at: isinstance(self.messages[at], str)):
-            numbers = list(run)
-            if is_text:
-                pieces = [str(self.messages[at]) for at in numbers]
-                joined = _JoinedText(numbers[0], "".join(pieces), array("L", accumulate(map(len, pieces))))
-                self.messages[numbers[0] : numbers[-1] + 1] = [joined] * len(numbers)
-
-    def wake(self) -> None:
-        """Wake those who wait for a change."""
-        self.changed.set()
-        self.changed = asyncio.Event()
+    async def decide(self, request: DecideCall) -> DeskAnswer | None:
+        """Pass a decision on to the replica that has the turn; None if there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +94,11 @@ class TurnRegistry:
     def __init__(self, engine: ReActEngine, ports: TurnPorts) -> None:
         self._engine = engine
         self._ports = ports
-        self._turns: dict[str, _Turn] = {}
+        self._turns: dict[str, RunningTurn] = {}
         self._stopping = asyncio.Event()
 
-    async def run_turn(self, chat: Chat, turn_id: str) -> TurnEnded:
-        """Run a turn to its end.
+    async def run_turn(self, chat: Chat, turn_id: str, started_by: str | None = None) -> TurnEnded:
+        """Run a turn to its end. `started_by` is the key that asked for it.
 
         Raises:
             TurnClashError: There is a turn with this id.
@@ -203,7 +108,7 @@ class TurnRegistry:
         await self._forget_turns()
         if turn_id in self._turns:
             raise TurnClashError(f"there is a turn {turn_id}: choose another id, at random")
-        turn = self._turns[turn_id] = _Turn(turn_id, chat.project)
+        turn = self._turns[turn_id] = RunningTurn(turn_id, chat.project, chat.limits.approval_s, started_by)
         publishing = asyncio.create_task(self._publish(turn)) if chat.stream else None
         try:
             ended = await self._run(turn, chat)
@@ -240,6 +145,33 @@ class TurnRegistry:
             return False
         return await self._ports.lines.cancel(turn_id, project)
 
+    async def decide_call(self, request: DecideCall) -> CallDecided:
+        """Approve or deny a call that waits, on whichever replica its turn runs.
+
+        Raises:
+            NothingWaitsError: No such call waits.
+            ForeignTurnError: The turn was started by somebody else.
+        """
+        turn = self._turns.get(request.turn_id)
+        if turn is not None:
+            answer = turn.decide(request) if turn.project == request.project else None
+        else:
+            answer = await self._ports.lines.decide(request)
+        if answer is not None and answer.is_foreign:
+            raise ForeignTurnError("the turn was started by another key: that key decides, or an editor of the project")
+        if answer is None or answer.tool is None:
+            raise NothingWaitsError(
+                f"no call {request.call_id} of the turn {request.turn_id} waits: it was decided, or its time is over"
+            )
+        log.info("call_decided", turn_id=request.turn_id, tool=answer.tool, approved=request.approved)
+        return CallDecided(
+            turn_id=request.turn_id,
+            call_id=request.call_id,
+            tool=answer.tool,
+            approved=request.approved,
+            edited=request.approved and request.arguments is not None,
+        )
+
     def end_turns(self) -> None:
         """End all turns with an error that says that this agent stops."""
         self._stopping.set()
@@ -249,11 +181,14 @@ class TurnRegistry:
         for turn in tuple(self._turns.values()):
             await self._forget(turn)
 
-    async def _run(self, turn: _Turn, chat: Chat) -> TurnEnded:
+    async def _run(self, turn: RunningTurn, chat: Chat) -> TurnEnded:
         async def follow(request: FollowTurn) -> TurnFollowed:
             return await self._follow(turn, request)
 
         cancelled = await turn.lines.enter_async_context(self._ports.lines.listen(turn.turn_id, chat.project, follow))
+        if chat.approvals is ApprovalMode.WAIT:
+            deciding = self._ports.lines.listen_decisions(turn.turn_id, chat.project, turn.decide)
+            await turn.lines.enter_async_context(deciding)
         turn.add_event(TurnEventKind.BEGUN)
         working = asyncio.create_task(self._take_steps(turn, chat))
         leaving, stopping = asyncio.create_task(cancelled.wait()), asyncio.create_task(self._stopping.wait())
@@ -270,7 +205,7 @@ class TurnRegistry:
                 task.cancel()
             await asyncio.wait(tasks)
 
-    async def _take_steps(self, turn: _Turn, chat: Chat) -> TurnEnded:
+    async def _take_steps(self, turn: RunningTurn, chat: Chat) -> TurnEnded:
         wanted = None if chat.model == AUTO_MODEL else chat.model
         models, state = await asyncio.gather(
             self._ports.find_models(wanted), self._engine.begin_turn(chat, turn.turn_id)
@@ -299,12 +234,12 @@ class TurnRegistry:
         )
         return ended
 
-    async def _follow(self, turn: _Turn, request: FollowTurn) -> TurnFollowed:
+    async def _follow(self, turn: RunningTurn, request: FollowTurn) -> TurnFollowed:
         await turn.wait_change(request.after, request.wait_s)
         page, ended = turn.read_page(request.after), turn.ended_at is not None
         return TurnFollowed(events=page, last=len(turn.messages) - 1, ended=ended)
 
-    async def _publish(self, turn: _Turn) -> None:
+    async def _publish(self, turn: RunningTurn) -> None:
         """Send all messages of a turn in their order, until its end."""
         after = -1
         while True:
@@ -341,6 +276,6 @@ class TurnRegistry:
             if number < too_many or time.monotonic() - (turn.ended_at or 0) > REMEMBERED_S:
                 await self._forget(turn)
 
-    async def _forget(self, turn: _Turn) -> None:
+    async def _forget(self, turn: RunningTurn) -> None:
         self._turns.pop(turn.turn_id, None)
         await turn.lines.aclose()

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
+from skillbus.contracts.agent.approvals import ApprovalMode
 from skillbus.contracts.agent.chat import (
     AUTO_MODEL,
     CALLER_TOOLS_MAX,
@@ -28,7 +29,15 @@ from skillbus.gateway.domain.problem import make_problem
 COMPLETION_PREFIX: Final = "chatcmpl-"
 _PATH: Final = "/v1/chat/completions"
 _OWN_FIELDS: Final = frozenset({"metadata", "stream", "stream_options", "n", "max_tokens"})
-_STEP_KINDS: Final = frozenset({TurnEventKind.CALLING, TurnEventKind.CALLED, TurnEventKind.STEP})
+_STEP_KINDS: Final = frozenset(
+    {
+        TurnEventKind.CALLING,
+        TurnEventKind.CALLED,
+        TurnEventKind.APPROVAL_REQUIRED,
+        TurnEventKind.APPROVAL_DECIDED,
+        TurnEventKind.STEP,
+    }
+)
 
 
 def _parse_options(given: object) -> object:
@@ -98,6 +107,7 @@ class ChatCompletionBody(Message):
     def to_chat(self, project: str, turn_id: str) -> Chat:
         """Return the request for the agent. Raises RequestError."""
         own = self.options
+        follows_steps = bool(self.stream) and own.events
         extra = {name: value for name, value in (self.model_extra or {}).items() if value is not None}
         try:
             return Chat(
@@ -121,6 +131,7 @@ class ChatCompletionBody(Message):
                 ),
                 knowledge=own.knowledge,
                 limits=own.limits,
+                approvals=own.approvals or (ApprovalMode.WAIT if follows_steps else ApprovalMode.REFUSE),
             )
         except ValidationError as error:  # of the fields that are passed on
             raise RequestError(ErrorCode.INVALID_REQUEST, describe_problems(error, limit=1)) from None
@@ -196,7 +207,7 @@ class ChunkWriter:
         if event.kind is TurnEventKind.TEXT:
             chunks.append(self._make_chunk(b'{"content":%b}' % to_json(event.text)))
         elif event.kind in _STEP_KINDS and self._events:
-            about = event.model_dump(mode="json", include={"kind", "call", "step"}, exclude_none=True)
+            about = event.model_dump(mode="json", include={"kind", "call", "approval", "step"}, exclude_none=True)
             chunks.append(self._make_chunk(b"{}", skillbus=about))
         elif event.kind is TurnEventKind.ENDED and event.ended is not None:
             self._ended = True
@@ -238,6 +249,6 @@ def _make_usage(ended: TurnEnded) -> dict[str, JsonValue]:
 
 def _make_extension(ended: TurnEnded) -> dict[str, JsonValue]:
     """Return what skillbus adds to a reply."""
-    wanted = {"turn_id", "provider", "model", "limit", "disclosure", "citations", "knowledge_request"}
+    wanted = {"turn_id", "provider", "model", "limit", "unapproved", "disclosure", "citations", "knowledge_request"}
     extension: dict[str, JsonValue] = ended.model_dump(mode="json", include=wanted, exclude_none=True)
     return {**extension, "steps": len(ended.steps), "tool_calls": sum(len(step.calls) for step in ended.steps)}

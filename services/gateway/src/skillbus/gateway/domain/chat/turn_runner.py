@@ -1,10 +1,11 @@
 """Turns of chats, from the side of the gateway: run, followed while they last, and cancelled when nobody waits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Final, TypeAlias
 
+from skillbus.contracts.agent.approvals import DECIDE_CALL, ApprovalMode, DecideCall
 from skillbus.contracts.agent.chat import Chat, TurnEnded
 from skillbus.contracts.agent.turns import (
     CANCEL_TURN,
@@ -16,6 +17,7 @@ from skillbus.contracts.agent.turns import (
     TurnEventKind,
     TurnSelector,
 )
+from skillbus.contracts.chat_http import CallDecision, DecisionsTaken, DecisionTaken
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs.following import CANCEL_TIMEOUT_S, cancel_work, yield_events
@@ -49,6 +51,8 @@ class RemoteTurnRunner:
             RequestError: There is no answer, or the agent that ran the turn is gone.
         """
         wait_s = max(CHAT.timeout_s, chat.limits.time_s + _MARGIN_S)
+        if chat.approvals is ApprovalMode.WAIT:
+            wait_s += chat.limits.approval_s
         selector = TurnSelector(project=chat.project, turn_id=chat.turn_id or "")
 
         async def cancel() -> bool:
@@ -149,6 +153,30 @@ class RemoteTurnRunner:
     async def cancel_turn(self, selector: TurnSelector) -> TurnCancelled:
         """Cancel a turn on whichever replica it runs. Raises RequestError."""
         return await self._caller.call(CANCEL_TURN, selector)
+
+    async def decide_calls(
+        self, selector: TurnSelector, decisions: Sequence[CallDecision], started_by: str | None
+    ) -> DecisionsTaken:
+        """Approve or deny calls of a turn, which `started_by` started; anybody, if it is None.
+
+        Raises:
+            RequestError: `not_found` if none of the calls waits, `forbidden` if somebody else started the turn.
+        """
+        taken, refusal = list[DecisionTaken](), None
+        for decision in decisions:
+            request = DecideCall(**dict(selector), **dict(decision), started_by=started_by)
+            try:
+                decided = await self._caller.call(DECIDE_CALL, request)
+            except RequestError as error:
+                if error.code is not ErrorCode.NOT_FOUND:
+                    raise
+                refusal = error
+                taken.append(DecisionTaken(call_id=decision.call_id, taken=False))
+            else:
+                taken.append(DecisionTaken(call_id=decision.call_id, taken=True, tool=decided.tool))
+        if refusal is not None and not any(one.taken for one in taken):
+            raise refusal
+        return DecisionsTaken(turn_id=selector.turn_id, decisions=tuple(taken))
 
 
 def _is_last(event: TurnEvent) -> bool:

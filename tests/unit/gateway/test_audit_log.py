@@ -1,10 +1,13 @@
 """Who is named in the audit log, which refusals are recorded, and that no administrative operation is left out."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.audit_log import AuditDoor, AuditOutcome
 from skillbus.contracts.catalogue import ENDPOINTS
+from skillbus.contracts.embedder.registry import GET_MODEL, ModelKind, ModelRecord
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ALL_PROJECTS, KEY_ACTS, Role
 from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG, AuditLogListed, ListAuditLog
@@ -16,6 +19,18 @@ from .fakes import CALCULATE, KEY, World
 from .test_roles import MINE, OTHER, list_operations
 
 ACTS = {endpoint.name for endpoint in ENDPOINTS if endpoint.act is not None}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CHAT_MODEL = ModelRecord(
+    id="0" * 32,
+    provider="remote",
+    name="gpt",
+    kind=ModelKind.CHAT,
+    is_default=True,
+    fingerprint=None,
+    version=1,
+    created_at=NOW,
+    updated_at=NOW,
+)
 ONLY_LOOK = {"check_skill"}
 """Operations for editors or administrators that change nothing, although their method is not GET."""
 FORGED = {"Skillbus-Actor": "mallory", "Skillbus-Door": "bus", "Skillbus-Address": "192.0.2.9"}
@@ -29,6 +44,7 @@ def world() -> World:
 async def test_every_operation_that_needs_an_editor_or_an_administrator_has_a_name_in_the_audit_log(
     world: World,
 ) -> None:
+    world.caller.on(GET_MODEL, lambda _: CHAT_MODEL)  # `test_model` looks at the kind of a model first
     unnamed, acts = [], set()
     async with world.client() as client:
         for operation in await list_operations():

@@ -112,7 +112,7 @@ async def test_a_model_is_tested_by_the_service_that_calls_it() -> None:
     assert (answer["ok"], answer["kind"], answer["model"], answer["error"]) == (False, "chat", "gpt", "401: wrong key")
     asked = [request for _, request in world.caller.asked]
     assert TestProvider(name="remote", model=MODEL.name) in asked
-    assert TestChatModel(model="remote/gpt") in asked
+    assert TestChatModel(id="remote/gpt") in asked
 
 
 async def test_a_new_provider_and_a_new_model_say_where_they_are() -> None:

@@ -60,8 +60,11 @@ class Message(BaseModel):
         return document
 
 
-QUERY: Final = ConfigDict(use_attribute_docstrings=True)
-"""Config of a message that is read from the parameters of a URL: FastAPI takes their descriptions from the class."""
+def describe_fields(kind: type[Message]) -> None:
+    """Describe the fields of a class by the docstrings below them, for readers of `model_fields` such as FastAPI."""
+    for name, text in _find_docstrings(kind).items():
+        if (field := kind.model_fields.get(name)) is not None and field.description is None:
+            field.description = text
 
 
 def _find_docstrings(kind: type) -> dict[str, str]:
@@ -116,6 +119,13 @@ Blob = Annotated[
 """Bytes, in base64 in JSON, unchanged in msgpack."""
 
 
+def reject_blank(value: str) -> str:
+    """Return the text. Raises ValueError if it is empty or has only white space."""
+    if not value.strip():
+        raise ValueError("is blank: write some text")
+    return value
+
+
 def reject_nul(value: str) -> str:
     """Return the text. Raises ValueError if it contains NUL, which databases and operating systems refuse."""
     if "\0" in value:
@@ -145,6 +155,8 @@ SkillName = Annotated[
 
 WITHOUT_NUL: Final = AfterValidator(reject_nul)
 """Validator that refuses NUL. Put it after string constraints: pydantic documents only constraints before it."""
+NOT_BLANK: Final = AfterValidator(reject_blank)
+"""Validator that refuses text of white space only."""
 PlainText = Annotated[str, WITHOUT_NUL]
 """Text of any length without NUL."""
 

@@ -16,8 +16,8 @@ class TestChatModel(Message):
 
     __test__ = False  # pytest would take its name for a test
 
-    model: str = Field(min_length=1, max_length=300)
-    """Name of a chat model, `provider/name`, or its id."""
+    id: str = Field(min_length=1, max_length=300)
+    """Id of a chat model, its name, or `provider/name`."""
 
 
 class ChatModelTested(Message):
@@ -40,6 +40,6 @@ TEST_CHAT_MODEL: Final = Endpoint(
     summary="Test a chat model by asking it for one short answer, over a new connection to its provider.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.MODEL_UNAVAILABLE),
     timeout_s=60.0,
-    example={"model": "qwen3:8b"},
-    act=AuditedAct("model", details=("ok",)),
+    example={"id": "qwen3:8b"},
+    act=AuditedAct("id", details=("ok",)),
 )

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 from skillbus.contracts.audit_log import SUBJECT_CHARACTERS, ActName, AuditFact
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.indexer import SERVICE
-from skillbus.contracts.message import QUERY, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import WITHOUT_NUL, Message, Project
 
 MAX_AUDIT_FACTS: Final = 200
 SEQUENCE_MAX: Final = 2**53
@@ -15,8 +15,6 @@ SEQUENCE_MAX: Final = 2**53
 
 class ListAuditLog(Message):
     """Query for one page of the audit log, newest fact first."""
-
-    model_config = QUERY
 
     project: Project | None = None
     """List only facts about this project. Absent lists all, also those about the whole system."""

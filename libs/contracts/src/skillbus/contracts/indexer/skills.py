@@ -12,7 +12,6 @@ from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer.skill_record import Skill, SkillFinding, SkillScan, SkillVersion
 from skillbus.contracts.message import (
-    QUERY,
     Content,
     Empty,
     Message,
@@ -119,8 +118,6 @@ class SkillUninstalled(Message):
 
 class ListSkills(ProjectMessage):
     """Query for one page of skills, ordered by name."""
-
-    model_config = QUERY
 
     limit: int = Field(default=100, ge=1, le=1000)
     after: str | None = None

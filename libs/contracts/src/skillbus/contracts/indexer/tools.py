@@ -10,7 +10,7 @@ from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
-from skillbus.contracts.message import QUERY, WITHOUT_NUL, JsonObject, Message, Project, ProjectMessage
+from skillbus.contracts.message import WITHOUT_NUL, JsonObject, Message, Project, ProjectMessage
 
 
 class ToolType(StrEnum):
@@ -193,8 +193,6 @@ class GetTool(ProjectMessage):
 
 class ListTools(ProjectMessage):
     """Query for one page of the catalogue, ordered by id. Skills are listed too."""
-
-    model_config = QUERY
 
     limit: int = Field(default=100, ge=1, le=1000)
     after: str | None = None

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project, ProjectMessage
+from skillbus.contracts.message import DEFAULT_PROJECT, NOT_BLANK, WITHOUT_NUL, Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
 TITLE_CHARACTERS: Final = 500
@@ -56,12 +56,6 @@ class KnowledgeChangeKind(StrEnum):
     """Archived because a newer item replaces it."""
 
 
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is blank: write some text")
-    return value
-
-
 def _in_utc(value: datetime) -> datetime:
     """Return the time in UTC. A time without a zone is taken as UTC."""
     try:
@@ -70,7 +64,6 @@ def _in_utc(value: datetime) -> datetime:
         raise ValueError("is before year 1 or after year 9999 in UTC: send a time between them") from error
 
 
-NotBlank = AfterValidator(_not_blank)
 Instant = Annotated[
     datetime, AfterValidator(_in_utc), Field(description="Time in RFC 3339. Without a zone it means UTC.")
 ]
@@ -81,9 +74,9 @@ KnowledgeType = Annotated[
 ]
 KnowledgeTypes = Annotated[tuple[KnowledgeType, ...], Field(max_length=MAX_TYPES)]
 KnowledgeTitle = Annotated[
-    str, StringConstraints(max_length=TITLE_CHARACTERS, strip_whitespace=True), WITHOUT_NUL, NotBlank
+    str, StringConstraints(max_length=TITLE_CHARACTERS, strip_whitespace=True), WITHOUT_NUL, NOT_BLANK
 ]
-KnowledgeContent = Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS), WITHOUT_NUL, NotBlank]
+KnowledgeContent = Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS), WITHOUT_NUL, NOT_BLANK]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True), WITHOUT_NUL]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS, fail_fast=True)]
 Actor = Annotated[

@@ -15,7 +15,7 @@ from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import ANYBODY, EXAMPLE_ID, Actor, Instant, KnowledgeId
 from skillbus.contracts.learner.learned import LearnedFile, ModelUse
 from skillbus.contracts.learner.proposals import ReportedItem
-from skillbus.contracts.message import DEFAULT_PROJECT, QUERY, WITHOUT_NUL, Content, Message, Project, ProjectMessage
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Content, Message, Project, ProjectMessage
 
 MAX_FILES: Final = 1_000
 """Most files of one job."""
@@ -177,8 +177,6 @@ class LearningCancelled(Message):
 class ListLearningJobs(ProjectMessage):
     """Query for one page of jobs, newest first."""
 
-    model_config = QUERY
-
     limit: int = Field(default=50, ge=1, le=200)
     after: KnowledgeId | None = None
     """`next` of the previous page."""
@@ -197,8 +195,6 @@ class LearningJobsListed(Message):
 
 class GetLearningReport(LearningJobSelector):
     """Query for one page of a job's report. Files come first, then items."""
-
-    model_config = QUERY
 
     after: int = Field(default=0, ge=0)
     """Number of files and items to leave out: `next` of the previous page."""
@@ -237,8 +233,6 @@ class LearningSwitch(Message):
 
 class ListLearningSources(ProjectMessage):
     """Query for one page of the sources that are switched off, ordered by name."""
-
-    model_config = QUERY
 
     limit: int = Field(default=100, ge=1, le=200)
     after: LearningSource | None = None

@@ -9,7 +9,7 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import ANYBODY, Actor, Instant, KnowledgeId
-from skillbus.contracts.message import QUERY, Message, Project, ProjectMessage
+from skillbus.contracts.message import Message, Project, ProjectMessage
 
 
 class KnowledgeAuditEntry(Message):
@@ -30,8 +30,6 @@ class KnowledgeAuditEntry(Message):
 
 class ListKnowledgeAudit(ProjectMessage):
     """Query for one page of the audit log, oldest entry first. Entries are never changed or deleted."""
-
-    model_config = QUERY
 
     id: KnowledgeId | None = None
     after: int = Field(default=0, ge=0, le=2**63 - 1)

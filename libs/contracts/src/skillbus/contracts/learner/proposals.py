@@ -10,7 +10,7 @@ from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import EXAMPLE_ID, Instant, KnowledgeId, KnowledgeItem
 from skillbus.contracts.learner.learned import LearnedItem, LearnedKind
-from skillbus.contracts.message import QUERY, Message, ProjectMessage
+from skillbus.contracts.message import Message, ProjectMessage
 
 
 class ProposalKind(StrEnum):
@@ -83,8 +83,6 @@ class WaitingProposal(Message):
 
 class ListProposals(ProjectMessage):
     """Query for one page of the proposals that wait for review, newest first."""
-
-    model_config = QUERY
 
     job: KnowledgeId | None = None
     kind: ProposalKind | None = None

@@ -19,7 +19,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeType,
     ReasonText,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, QUERY, WITHOUT_NUL, Message, Project, ProjectMessage
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project, ProjectMessage
 
 RETRIEVER: Final = "retriever"
 SHOWN: Final = "search"
@@ -113,8 +113,6 @@ class GetKnowledgeUsage(ProjectMessage):
 
 class GetKnowledgeStats(ProjectMessage):
     """Query for the statistics of a project."""
-
-    model_config = QUERY
 
     stale_after_days: int = Field(default=90, ge=1, le=3_650)
     """Days without a change or positive feedback after which an item is stale."""

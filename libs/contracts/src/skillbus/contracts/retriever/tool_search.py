@@ -8,15 +8,14 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tool_functions import ToolFunction
 from skillbus.contracts.indexer.tools import ToolSource, ToolType
-from skillbus.contracts.learner.knowledge import NotBlank
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, NOT_BLANK, WITHOUT_NUL, Message, Project
 from skillbus.contracts.retriever import SERVICE
 
 Query = Annotated[
     str,
     StringConstraints(min_length=1, max_length=8_000),
     WITHOUT_NUL,
-    NotBlank,
+    NOT_BLANK,
     Field(description="Need, question or topic in plain words, in any language."),
 ]
 

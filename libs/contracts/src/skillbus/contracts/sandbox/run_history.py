@@ -8,7 +8,7 @@ from pydantic import Field
 
 from skillbus.contracts.endpoint import Endpoint, Feed
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, QUERY, Blob, Message, Project, ProjectMessage, SkillName
+from skillbus.contracts.message import DEFAULT_PROJECT, Blob, Message, Project, ProjectMessage, SkillName
 from skillbus.contracts.sandbox import SERVICE
 from skillbus.contracts.sandbox.skill_runs import RunId, RunLimits, RunUsage
 
@@ -115,8 +115,6 @@ class RunRecord(Message):
 
 class ListRuns(ProjectMessage):
     """Query for one page of runs, newest first. Ended runs are ordered by their end, others by their start."""
-
-    model_config = QUERY
 
     limit: int = Field(default=50, ge=1, le=200)
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")

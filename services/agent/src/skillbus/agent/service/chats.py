@@ -52,7 +52,7 @@ class ChatHandlers:
         return await self.turns.run_turn(chat, request.turn_id or uuid4().hex, started_by)
 
     async def test_chat_model(self, request: TestChatModel) -> ChatModelTested:
-        return await self.tester.test_model(request.model)
+        return await self.tester.test_model(request.id)
 
     async def cancel_turn(self, request: TurnSelector) -> TurnCancelled:
         ending = await self.turns.cancel_turn(request.turn_id, request.project)

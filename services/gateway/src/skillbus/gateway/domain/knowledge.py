@@ -19,7 +19,7 @@ from skillbus.contracts.learner.bulk import (
     PutKnowledge,
 )
 from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
-from skillbus.contracts.message import QUERY, ProjectMessage
+from skillbus.contracts.message import ProjectMessage
 from skillbus.gateway.domain.imports.bulk import BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 from skillbus.gateway.domain.ports import BusCaller
@@ -36,8 +36,6 @@ _PAGE_ITEMS: Final = 200
 
 class KnowledgeImportOptions(ProjectMessage):
     """Options of an import of knowledge items."""
-
-    model_config = QUERY
 
     source: KnowledgeSource | None = None
     """Source of items that name none. Absent means `import`."""

@@ -1,16 +1,17 @@
 """Routes with the parts of their documentation that FastAPI cannot derive from the handlers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import get_annotations
 from itertools import groupby
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Response, params
 from starlette.responses import JSONResponse
 
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.contracts.message import PlainText, Project, SkillName
+from skillbus.contracts.message import Message, PlainText, Project, SkillName, describe_fields
 from skillbus.gateway.domain.access.route_rule import RouteRule
 from skillbus.gateway.domain.problem import MEDIA_TYPE
 
@@ -25,6 +26,14 @@ Errors = tuple[ErrorCode, ...]
 Documented = dict[int | str, dict[str, object]]
 _EVERY_ROUTE: Final[Errors] = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN)
 _EVERY_BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
+
+
+def _list_query_models(handler: Callable[..., object]) -> Iterator[type[Message]]:
+    """Yield the classes that FastAPI reads from the parameters of the URL, with the descriptions of their fields."""
+    for annotation in get_annotations(handler).values():
+        kind, *others = get_args(annotation) or (annotation,)
+        if isinstance(kind, type) and issubclass(kind, Message) and any(isinstance(it, params.Query) for it in others):
+            yield kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,8 @@ class DocumentedRouter:
 
         `example` is a valid body; `body` documents a body that the handler reads itself.
         """
+        for kind in _list_query_models(handler):
+            describe_fields(kind)
         rule = RouteRule(
             role,
             needs_all_projects=self.needs_all_projects,

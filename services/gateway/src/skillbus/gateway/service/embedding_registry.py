@@ -129,7 +129,7 @@ class EmbeddingRegistryRoutes:
         """
         model = await self.caller.call(GET_MODEL, ModelSelector(id=id))
         if model.kind is ModelKind.CHAT:
-            answered = await self.caller.call(TEST_CHAT_MODEL, TestChatModel(model=f"{model.provider}/{model.name}"))
+            answered = await self.caller.call(TEST_CHAT_MODEL, TestChatModel(id=f"{model.provider}/{model.name}"))
             ok, took_ms, error, dimensions = answered.ok, answered.took_ms, answered.error, None
         else:
             tested = await self.caller.call(TEST_PROVIDER, TestProvider(name=model.provider, model=model.name))

@@ -18,7 +18,7 @@ from skillbus.contracts.indexer.tools import (
     ToolPutOutcome,
     ToolSource,
 )
-from skillbus.contracts.message import QUERY, ProjectMessage
+from skillbus.contracts.message import ProjectMessage
 from skillbus.gateway.domain.imports.bulk import BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.ports import BusCaller
 
@@ -27,8 +27,6 @@ _ID_CHARACTERS: Final = 300
 
 class ToolImportOptions(ProjectMessage):
     """Options of an import of tool descriptions."""
-
-    model_config = QUERY
 
     source: ToolSource | None = None
     """Source of all descriptions. It overrides the `source` of each."""

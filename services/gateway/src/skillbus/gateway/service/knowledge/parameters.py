@@ -20,7 +20,7 @@ from skillbus.contracts.learner.knowledge import (
     VersionNumber,
 )
 from skillbus.contracts.learner.usage import UsedFor
-from skillbus.contracts.message import QUERY, WITHOUT_NUL, Message, Project, ProjectMessage
+from skillbus.contracts.message import WITHOUT_NUL, Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
 HTTP: Final = "http"
@@ -88,8 +88,6 @@ def choose_actor(header: str | None, body: Message | None = None) -> str:
 class KnowledgePageQuery(ProjectMessage):
     """Query for one page of items. Repeat a parameter to give several values."""
 
-    model_config = QUERY
-
     limit: int = Field(default=50, ge=1, le=200)
     """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
@@ -120,8 +118,6 @@ class KnowledgePageQuery(ProjectMessage):
 class KnowledgeExportQuery(ProjectMessage):
     """Query for items to export. Repeat a parameter to give several values."""
 
-    model_config = QUERY
-
     type: KnowledgeTypes = ()
     """Export only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
@@ -134,8 +130,6 @@ class KnowledgeExportQuery(ProjectMessage):
 
 class KnowledgeItemQuery(ProjectMessage):
     """Version of the wanted item."""
-
-    model_config = QUERY
 
     version: VersionNumber | None = None
     """Wanted version. Absent means the current one."""

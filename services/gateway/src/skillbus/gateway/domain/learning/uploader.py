@@ -22,7 +22,7 @@ from skillbus.contracts.learner.learning_jobs import (
     RunContext,
     StartLearning,
 )
-from skillbus.contracts.message import QUERY, Content, ProjectMessage
+from skillbus.contracts.message import Content, ProjectMessage
 from skillbus.gateway.domain.learning.form_files import FormFiles
 from skillbus.gateway.domain.ports import BusCaller, ObjectSink
 
@@ -34,8 +34,6 @@ log = structlog.get_logger(__name__)
 
 class LearningOptions(ProjectMessage):
     """Options of an upload of files to learn from."""
-
-    model_config = QUERY
 
     source: LearningSource = DEFAULT_SOURCE
     """Origin of the files: the name of a service, of a log or of a test suite."""

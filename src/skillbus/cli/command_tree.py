@@ -54,6 +54,8 @@ class GroupEntry:
     commands: Mapping[str, CommandEntry]
     default: str = ""
     """Command that is meant if the group's name stands alone or with options."""
+    default_takes_words: bool = False
+    """True if the default command is meant also by a word that is no command of the group."""
 
 
 Entries = Mapping[str, CommandEntry | GroupEntry]
@@ -139,6 +141,19 @@ COMMANDS: Final[Entries] = {
                 "knowledge.exporter:export_knowledge", "Save items for `skillbus knowledge import`."
             ),
         },
+    ),
+    "learn": GroupEntry(
+        "Learn from logs, traffic and test runs.",
+        "skillbus learn logs/ test-results/ --source payments",
+        {
+            "files": CommandEntry("learn.commands:learn_files", "Learn from files and folders: `skillbus learn PATH`."),
+            "jobs": CommandEntry("learn.commands:list_jobs", "List the jobs, newest first."),
+            "show": CommandEntry("learn.commands:show_job", "Show a job with its files and items."),
+            "cancel": CommandEntry("learn.commands:cancel_job", "Cancel a job."),
+            "sources": CommandEntry("learn.commands:manage_sources", "List or switch sources that are off."),
+        },
+        default="files",
+        default_takes_words=True,
     ),
     "tools": GroupEntry(
         "Manage tools of any type.",
@@ -302,6 +317,7 @@ class LazyGroup(TyperGroup):
 
     entries: Entries = COMMANDS
     default = ""
+    default_takes_words = False
 
     @end_at_closed_pipe()
     def make_context(
@@ -317,9 +333,13 @@ class LazyGroup(TyperGroup):
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Put the name of the default command before options, and in place of nothing."""
-        if self.default and (not args or (args[0].startswith("-") and args[0] != "--help")):
+        if self.default and (not args or (args[0] != "--help" and self.is_for_default(args[0]))):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
+
+    def is_for_default(self, word: str) -> bool:
+        """Return True if the first word belongs to the default command."""
+        return word.startswith("-") or (self.default_takes_words and word not in self.entries)
 
     def list_commands(self, ctx: "Context") -> list[str]:
         """Return the names of the commands in the order of the table."""
@@ -377,6 +397,7 @@ def load_command(name: str, entry: CommandEntry | GroupEntry) -> "Command":
         help_page = f"{entry.help}\n\n\b\nExample:\n  $ {entry.example}"
         group = LazyGroup(name=name, help=help_page, no_args_is_help=True, rich_markup_mode=None)
         group.entries, group.default = entry.commands, entry.default
+        group.default_takes_words = entry.default_takes_words
         return group
     module, _, function = entry.target.partition(":")
     spec = getattr(import_module(f"skillbus.cli.{module}"), function)

@@ -16,6 +16,7 @@ CliError                   exit 1
 ├── CannotEvaluateError    the measured system does not start, refuses a tool, or does not answer
 ├── DemoFailedError        a step of the demo failed
 ├── NotImportedError       tools or knowledge items were rejected; the others are imported
+├── LearningFailedError    a job that learns failed, or its source is switched off
 ├── NotReviewedError       knowledge items could not be approved or rejected; the others are
 ├── ToolFailedError        a called tool reported an error
 ├── StoppedError           a signal arrived before the work was done
@@ -40,6 +41,7 @@ _DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_ac
 _COMMANDS: Final = {
     "get_knowledge_history": "skillbus knowledge history",
     "list_knowledge": "skillbus knowledge list",
+    "list_learning_jobs": "skillbus learn jobs",
     "list_models": "skillbus models list",
     "list_providers": "skillbus providers list",
     "review_knowledge": "skillbus knowledge review",
@@ -226,6 +228,11 @@ class SwitchRolledBackError(CliError):
 class NotImportedError(CliError):
     title = "The import is incomplete"
     code = "not_imported"
+
+
+class LearningFailedError(CliError):
+    title = "Nothing was learned"
+    code = "not_learned"
 
 
 class NotReviewedError(CliError):

@@ -120,6 +120,12 @@ class CommandOutput:
             yield add_done
 
     @contextmanager
+    def show_bytes(self, title: str, total: int) -> Iterator[ShowBytes]:
+        """Show a bar of bytes with their rate and the time left on a terminal; elsewhere print a note at each step."""
+        with self._open_bars(has_bytes=True) as bars:
+            yield ShowBytes(self, bars, clean_text(title), total)
+
+    @contextmanager
     def show_steps(self) -> Iterator[ShowStep]:
         """Show one bar for each name on a terminal; elsewhere print a note when a name enters a new step."""
         with self._open_bars() as bars:
@@ -139,18 +145,50 @@ class CommandOutput:
             yield show_step
 
     @contextmanager
-    def _open_bars(self, *, has_rate: bool = False) -> Iterator[Progress | None]:
+    def _open_bars(self, *, has_rate: bool = False, has_bytes: bool = False) -> Iterator[Progress | None]:
         if self.as_json or not self.err.is_terminal:
             yield None
             return
         # Slow to import, and most commands show no bar.
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
 
         title, step = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[step]}", markup=False)
-        columns: list[ProgressColumn] = [title, BarColumn(), MofNCompleteColumn(), step]
-        columns += [TimeRemainingColumn()] if has_rate else []
+        columns: list[ProgressColumn] = [title, BarColumn()]
+        columns += [DownloadColumn(), TransferSpeedColumn()] if has_bytes else [MofNCompleteColumn(), step]
+        columns += [TimeRemainingColumn()] if has_rate or has_bytes else []
         with Progress(*columns, console=self.err, transient=True) as bars:
             yield bars
+
+
+class ShowBytes:
+    """Bar of bytes."""
+
+    def __init__(self, output: CommandOutput, bars: Progress | None, title: str, total: int) -> None:
+        self._output = output
+        self._bars = bars
+        self._title = title
+        self._task = bars.add_task(title, total=total, step="") if bars is not None else None
+
+    def add(self, more: int) -> None:
+        """Move the bar by further bytes."""
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, advance=more)
+
+    def show(self, title: str, done: int | None) -> None:
+        """Show a step, and the bytes that are done in it; None keeps them."""
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, description=clean_text(title), completed=done)
+        elif title != self._title:
+            self._output.print_note(title)
+        self._title = title
 
 
 def open_output(*, as_json: bool) -> CommandOutput:

@@ -38,14 +38,14 @@ def unknown_in(words: Sequence[str]) -> list[str]:
         word = words.pop(0)
         if any(word in parameter.opts for parameter in command.params):
             return []
-        if isinstance(command, LazyGroup) and command.default and word.startswith("-"):
+        if isinstance(command, LazyGroup) and command.default and command.is_for_default(word):
             words, word = [word, *words], command.default
         found = command.get_command(typer.Context(command), word)
         if found is None:
             return [word]
         command = found
     own = words[: words.index("--")] if "--" in words else words
-    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    known = {option for it in command.params for option in (*it.opts, *it.secondary_opts)} | {"--help"}
     return [word for word in own if word.startswith("-") and word != "-" and word not in known]
 
 

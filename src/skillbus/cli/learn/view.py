@@ -1,0 +1,74 @@
+"""Tables of jobs that learn, and of what they found."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from skillbus.cli import tables
+from skillbus.cli.output import clean_line, format_number, format_size
+from skillbus.contracts.learner.learned import LearnedFile, LearnedFileStatus, LearnedItem
+from skillbus.contracts.learner.learning_jobs import LearningJob, LearningReport, LearningStatus, LearningSwitch
+
+_QUOTE_CHARACTERS: Final = 120
+_FILES: Final = 50
+"""Files with problems that are shown. `--json` has all."""
+
+
+def render_jobs(jobs: Sequence[LearningJob]) -> RenderableType:
+    """Render jobs, one a line."""
+    if not jobs:
+        return Text("There is no job. `skillbus learn PATH` starts one.")
+    headings = ("id", "status", "source", "task", "files", "size", "new", "known", "began")
+    rows = [
+        (
+            *(job.id, job.status.value, job.source, job.task),
+            *(str(job.progress.total_files), format_size(job.progress.total_bytes)),
+            *(str(job.new_items), str(job.known_items), f"{job.created_at.astimezone():%m-%d %H:%M}"),
+        )
+        for job in jobs
+    ]
+    numbers, optional = ("files", "size", "new", "known"), ("began", "task", "size")
+    table = tables.build_table(headings, rows, numbers=numbers, whole=("status", "began"), optional=optional)
+    return Group(table, Text(format_number(len(jobs), "job"), "dim"))
+
+
+def render_sources(sources: Sequence[LearningSwitch]) -> RenderableType:
+    """Render the sources that are switched off."""
+    if not sources:
+        return Text("Learning is on for all sources.")
+    rows = [(one.source, f"{one.at.astimezone():%Y-%m-%d %H:%M}" if one.at else "", one.by) for one in sources]
+    return tables.build_table(("switched off", "since", "by"), rows)
+
+
+def render_report(report: LearningReport) -> RenderableType:
+    """Render a job with its items and the files that could not be read."""
+    parts: list[RenderableType] = []
+    if report.items:
+        headings = ("kind", "title", "seen", "confidence", "evidence")
+        rows = [_format_item(item) for item in report.items]
+        parts += [tables.build_table(headings, rows, numbers=("seen",), whole=("kind", "confidence")), Text()]
+    problems = [file for file in report.files if file.status is not LearnedFileStatus.READ]
+    if problems:
+        rows_of_files = [(file.path, file.status.value, file.error or "") for file in problems[:_FILES]]
+        parts += [tables.build_table(("file", "result", "reason"), rows_of_files), Text()]
+    return Group(*parts, Text(_summarize(report.job, report.files), "dim"))
+
+
+def _format_item(item: LearnedItem) -> tuple[str, ...]:
+    first = item.evidence[0]
+    place = f"{first.file}:{first.line}" if first.line else first.file
+    quote = clean_line(first.quote)
+    cut = f"{quote[:_QUOTE_CHARACTERS]}…" if len(quote) > _QUOTE_CHARACTERS else quote
+    confidence = f"{item.confidence.low:.2f}-{item.confidence.high:.2f}"
+    return item.kind.value, item.title, str(item.seen), confidence, f"{place}: {cut}"
+
+
+def _summarize(job: LearningJob, files: Sequence[LearnedFile]) -> str:
+    if job.status is not LearningStatus.DONE:
+        return f"The job {job.id} is {job.status.value}."
+    read = sum(file.status is LearnedFileStatus.READ for file in files)
+    new = format_number(job.new_items, "new item")
+    advice = " `skillbus knowledge proposals` lists them for review." if job.new_items else ""
+    return f"{read} of {format_number(len(files), 'file')} read: {new}, {job.known_items} known before.{advice}"

@@ -63,6 +63,7 @@ def test_a_secret_is_replaced_where_its_form_shows_it(text: str, redacted: str) 
         "org/apache/zookeeper/server/quorum/QuorumCnxManager",
         "ConnectionResetErrorAndSomething2Long",
         "order 10012345678901 at 1767225600717",
+        "blk_-4539578763621486",
         "card 4111111111111112 has a wrong check digit",
         "12:34:56 v1.2.3 took 0.25 s",
     ],

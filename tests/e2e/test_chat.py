@@ -383,6 +383,33 @@ async def test_a_call_that_needs_it_waits_for_its_approval_and_the_turn_goes_on(
 
 
 @pytest.mark.usefixtures("marked")
+async def test_a_program_waits_in_its_middle_for_the_approval_of_a_call_and_goes_on(
+    system: System, client: openai.AsyncOpenAI, upstream: ScriptedUpstream
+) -> None:
+    code = 'found = await call_tool("builtin:calculate", expression="17 * 23")\nfound["structured"]["result"]'
+    refusal = f"try:\n    {code.partition(chr(10))[0]}\nexcept ToolError as error:\n    print(error.code)"
+    direct = await system.http.post("/api/tools/builtin:run_code/call", json={"arguments": {"code": refusal}})
+    assert "approval_required" in direct.text  # outside of a turn nobody can be asked
+    upstream.script = play_in_order(Answer((), [Call("builtin__run_code", {"code": code})]), Answer("It is 391."))
+    options = {"events": True, "tools": ["builtin:run_code"]}
+    stream = await client.chat.completions.create(
+        model="auto", messages=QUESTION, stream=True, metadata={"skillbus": json.dumps(options)}
+    )
+    told = list[Mapping[str, Any]]()
+    async for chunk in stream:
+        extra: Any = chunk.model_extra
+        told += [extra["skillbus"]] if "skillbus" in extra else []
+        if told and told[-1].get("kind") == "approval_required":
+            body = {"decisions": [{"call_id": told[-1]["approval"]["call_id"], "approved": True}]}
+            assert (await system.http.post(f"{TURN_ENDPOINT}{chunk.id}/approve", json=body)).status_code == 200
+    calling, required, decided, called, *_ = told
+    assert (required["kind"], required["approval"]["id"]) == ("approval_required", "builtin:calculate")
+    assert required["approval"]["program_call_id"] == calling["call"]["call_id"]
+    assert decided["approval"]["outcome"] == "approved"
+    assert "391" in called["call"]["text"]
+
+
+@pytest.mark.usefixtures("marked")
 async def test_a_client_that_follows_no_steps_gets_an_answer_that_says_what_was_not_called(
     client: openai.AsyncOpenAI, upstream: ScriptedUpstream
 ) -> None:

@@ -12,6 +12,7 @@ from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile
 from skillbus.agent.domain.errors import (
     ApprovalMissingError,
     ArgumentsInvalidError,
+    CallDeniedError,
     CallTimedOutError,
     ServerFailedError,
     ServerUnknownError,
@@ -135,6 +136,24 @@ async def test_an_agent_calls_a_marked_tool_only_as_a_person_approved_it(world: 
     with pytest.raises(ToolNotCallableError):
         await caller.call(request, RUN, WAIT_S, disable_meanwhile)
     assert [given for _, given in world.server.calls] == [{"path": "a"}, {"path": "a"}, {"path": "aa"}]
+
+
+async def test_a_cancelled_call_waits_for_no_approval(world: World, caller: ToolCaller) -> None:
+    tool_id, cancelled, asked = "builtin:wait", asyncio.Event(), asyncio.Event()
+    await world.catalogue.put_tools("default", "builtin", [ToolDescription(id=tool_id, name="x", source="builtin")])
+    world.catalogue.marked.add(("default", tool_id))
+
+    async def never(_: CallTool, _reason: str) -> CallTool:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    request = CallTool(id=tool_id, arguments={"seconds": 0})
+    calling = asyncio.create_task(caller.call_until(request, RUN, WAIT_S, cancelled, never))
+    await asked.wait()
+    cancelled.set()
+    with pytest.raises(CallDeniedError, match="cancelled before"):
+        await calling
 
 
 async def test_a_marked_skill_or_builtin_tool_is_not_started_for_an_agent(world: World, caller: ToolCaller) -> None:

@@ -1,10 +1,10 @@
 """Calls tools of every type by their ids, if the catalogue allows it."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from pydantic import JsonValue, ValidationError
@@ -13,6 +13,7 @@ from skillbus.agent.domain.approvals import ApproveCall, explain_need, refuse_ca
 from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTool, BuiltinTools, OuterCall
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
+    CallDeniedError,
     CallTimedOutError,
     SchemaUnusableError,
     ToolExternalError,
@@ -37,6 +38,7 @@ from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, CatalogueTool, T
 from skillbus.contracts.sandbox.skill_runs import RunSkill
 
 _SKILL_PREFIX: Final = "skill:"
+ResultT = TypeVar("ResultT")
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +88,7 @@ class ToolCaller:
         if request.id.startswith(_SKILL_PREFIX):
             if approve is not None:
                 known = await self.catalogue.get_tool(request.project, request.id)
-                request = await self._get_approval(known, request, approve)
+                request = await self._get_approval(known, request, cancelled, approve)
             return await self._run_skill(request, run_id, within_s, cancelled)
         if request.action is not None or request.files:
             raise ArgumentsInvalidError("only skills take an action and files", "$.action")
@@ -94,7 +96,7 @@ class ToolCaller:
             return await self._call_builtin(request, run_id, within_s, cancelled, approve)
         within_s = min(within_s, request.timeout_s or within_s)
         if request.id.startswith(MCP_SOURCE_PREFIX) and "/" in request.id:
-            return await _race(self._call_server(request, run_id, within_s, approve), cancelled)
+            return await _race(self._call_server(request, run_id, within_s, cancelled, approve), cancelled)
         raise await self._explain_refusal(request.project, request.id)
 
     async def _run_skill(self, request: CallTool, run_id: str, within_s: float, cancelled: asyncio.Event) -> ToolAnswer:
@@ -117,12 +119,19 @@ class ToolCaller:
         return make_skill_answer(ran, stdout, stderr)
 
     async def _get_approval(
-        self, known: CatalogueTool | None, request: CallTool, approve: ApproveCall | None
+        self, known: CatalogueTool | None, request: CallTool, cancelled: asyncio.Event, approve: ApproveCall | None
     ) -> CallTool:
-        """Return the call as it may be made. Raises ToolNotCallableError if the tool changed while the call waited."""
+        """Return the call as it may be made.
+
+        Raises:
+            ApprovalMissingError, CallDeniedError: It was not approved, or cancelled before.
+            ToolNotCallableError: The tool changed while the call waited.
+        """
         if known is None or not known.requires_approval or approve is None:
             return request
-        approved = await approve(request, explain_need(known))
+        approved = await _finish_unless(cancelled, approve(request, explain_need(known)))
+        if approved is None:
+            raise CallDeniedError("it was cancelled before a person approved it")
         now = await self.catalogue.get_tool(request.project, request.id)
         if now is None or now.digest != known.digest:
             raise ToolNotCallableError(f"{request.id[:100]} changed while its call waited for an approval")
@@ -130,7 +139,12 @@ class ToolCaller:
         return approved
 
     async def _call_server(
-        self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall | None
+        self,
+        request: CallTool,
+        run_id: str,
+        within_s: float,
+        cancelled: asyncio.Event,
+        approve: ApproveCall | None,
     ) -> ToolAnswer:
         server, _, name = request.id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
         known = await self.catalogue.get_tool(request.project, request.id)
@@ -138,7 +152,7 @@ class ToolCaller:
             raise ToolUnknownError(f"the catalogue has no tool {request.id[:100]}: list the tools of {server[:64]}")
         _check_state(known)
         await asyncio.to_thread(_check_arguments, known.tool.parameters or {}, request.arguments)
-        approved = await self._get_approval(known, request, approve)
+        approved = await self._get_approval(known, request, cancelled, approve)
         if approved.arguments != request.arguments:
             await asyncio.to_thread(_check_arguments, known.tool.parameters or {}, approved.arguments)
         follower = await self.servers.find_follower(ServerKey(request.project, server))
@@ -195,7 +209,7 @@ class ToolCaller:
         known = await self.catalogue.get_tool(request.project, tool.description.id)
         if known is not None:
             _check_state(known)
-            request = await self._get_approval(known, request, approve)
+            request = await self._get_approval(known, request, cancelled, approve)
         if tool.call_others is None:
             return await _race(self._call_within(tool, request, within_s), cancelled)
         call_tool = partial(self.call_until, approve=approve or refuse_call)
@@ -215,12 +229,16 @@ class ToolCaller:
 
 async def _race(work: Coroutine[object, object, ToolAnswer], cancelled: asyncio.Event) -> ToolAnswer:
     """Return the result of the work, or an answer that says that it was cancelled."""
+    answer = await _finish_unless(cancelled, work)
+    return answer or ToolAnswer(text="the call was cancelled; it may or may not have been done", is_error=True)
+
+
+async def _finish_unless(cancelled: asyncio.Event, work: Awaitable[ResultT]) -> ResultT | None:
+    """Return the result of the work, or None if it was cancelled before."""
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(cancelled.wait())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        return ToolAnswer(text="the call was cancelled; it may or may not have been done", is_error=True)
+        return working.result() if working.done() else None
     finally:
         working.cancel()
         leaving.cancel()

@@ -1,7 +1,5 @@
 """The key goes to the provider, and is in no log, message or repr, and in no variable that a traceback could show."""
 
-import io
-import logging
 import traceback
 from collections.abc import Iterator
 
@@ -12,6 +10,7 @@ from skillbus.agent.adapters.chat_models.models import HttpChatModels
 from skillbus.agent.domain.errors import AgentError
 from skillbus.contracts.embedder.registry import ProviderKind
 
+from ....everything_logged import EverythingLogged, log_everything
 from ....scripted_answers import build_chunk, encode_event
 from ....scripted_upstream import Behaviour, ScriptedUpstream, fail, send_raw
 from .conftest import KEY, ask, make_chat_model
@@ -30,31 +29,19 @@ FAILURES: dict[str, Behaviour] = {
 
 
 @pytest.fixture
-def everything_logged() -> Iterator[io.StringIO]:
-    """What all libraries log at any level, and structlog with tracebacks and the variables in them."""
-    out = io.StringIO()
-    handler = logging.StreamHandler(out)
-    root, level = logging.getLogger(), logging.getLogger().level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    with_variables = structlog.tracebacks.ExceptionDictTransformer(show_locals=True, locals_max_string=100_000)
-    before = structlog.get_config()
-    structlog.configure(
-        processors=[structlog.processors.ExceptionRenderer(with_variables), structlog.processors.JSONRenderer()],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
-        logger_factory=structlog.PrintLoggerFactory(out),
-        cache_logger_on_first_use=False,
-    )
-    yield out
-    structlog.configure(**before)
-    root.removeHandler(handler)
-    root.setLevel(level)
+def everything_logged() -> Iterator[EverythingLogged]:
+    with log_everything() as logged:
+        yield logged
 
 
 @pytest.mark.parametrize("kind", [ProviderKind.OPENAI, ProviderKind.ANTHROPIC])
 @pytest.mark.parametrize("case", FAILURES)
 async def test_no_failure_shows_the_key(
-    upstream: ScriptedUpstream, models: HttpChatModels, everything_logged: io.StringIO, kind: ProviderKind, case: str
+    upstream: ScriptedUpstream,
+    models: HttpChatModels,
+    everything_logged: EverythingLogged,
+    kind: ProviderKind,
+    case: str,
 ) -> None:
     upstream.script = lambda _: FAILURES[case]
     with pytest.raises(AgentError) as raised:
@@ -63,7 +50,5 @@ async def test_no_failure_shows_the_key(
     traces = "".join(traceback.TracebackException.from_exception(raised.value, capture_locals=True).format())
     assert PART in str(upstream.received[0].headers)
     assert PART not in f"{raised.value!r} {traces}"
-    # httpcore logs the headers of replies, the provider's own words, at a level that is never on.
-    logged = [line for line in everything_logged.getvalue().splitlines() if "receive_response_headers" not in line]
-    assert PART not in "\n".join(logged)
-    assert any("chat_model_called" in line for line in logged)
+    assert PART not in everything_logged.text
+    assert "chat_model_called" in everything_logged.text

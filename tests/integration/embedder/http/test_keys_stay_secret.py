@@ -1,7 +1,5 @@
 """The key is sent to the provider, and is in no log, message or repr, and no variable that a traceback could show."""
 
-import io
-import logging
 import traceback
 from collections.abc import Iterator, MutableMapping
 
@@ -15,6 +13,7 @@ from skillbus.embedder.domain.errors import EmbedderError
 from skillbus.embedder.domain.model import AsyncModel
 from skillbus.providers.client import ProviderClients
 
+from ....everything_logged import EverythingLogged, log_everything
 from .conftest import KEY, OpenModel, a_model, registered
 from .fake_provider import Behaviour, FakeProvider, Reply, as_json, break_off, openai_error, trickle
 
@@ -37,37 +36,15 @@ FAILURES: dict[str, Behaviour] = {
 
 
 @pytest.fixture
-def everything_logged() -> Iterator[io.StringIO]:
-    """What all libraries log at any level, and structlog with tracebacks and the variables in them."""
-    out = io.StringIO()
-    handler = logging.StreamHandler(out)
-    root, level = logging.getLogger(), logging.getLogger().level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    with_variables = structlog.tracebacks.ExceptionDictTransformer(show_locals=True, locals_max_string=100_000)
-    before = structlog.get_config()
-    structlog.configure(
-        processors=[structlog.processors.ExceptionRenderer(with_variables), structlog.processors.JSONRenderer()],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
-        logger_factory=structlog.PrintLoggerFactory(out),
-        cache_logger_on_first_use=False,
-    )
-    yield out
-    structlog.configure(**before)
-    root.removeHandler(handler)
-    root.setLevel(level)
+def everything_logged() -> Iterator[EverythingLogged]:
+    with log_everything() as logged:
+        yield logged
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def ours(everything_logged: io.StringIO) -> str:
-    """Without the headers of replies, the provider's own words: httpcore logs them at a level that is never on."""
-    lines = everything_logged.getvalue().splitlines()
-    return "\n".join(line for line in lines if not line.startswith("receive_response_headers.complete"))
 
 
 async def failure(model: AsyncModel) -> EmbedderError:
@@ -78,13 +55,13 @@ async def failure(model: AsyncModel) -> EmbedderError:
 
 @pytest.mark.parametrize("case", FAILURES)
 async def test_no_failure_tells_the_key(
-    provider: FakeProvider, opened: OpenModel, everything_logged: io.StringIO, case: str
+    provider: FakeProvider, opened: OpenModel, everything_logged: EverythingLogged, case: str
 ) -> None:
     provider.always = FAILURES[case]
     model = await opened(timeout_s=0.5)
     error = await failure(model)
     structlog.get_logger().error("failed", exc_info=error)
-    told = ours(everything_logged) + "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
+    told = everything_logged.text + "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
     assert provider.seen[0].headers["authorization"] == f"Bearer {KEY}"
     assert "provider_call_failed" in told
     assert '"locals": {' in told
@@ -92,33 +69,35 @@ async def test_no_failure_tells_the_key(
     assert not any(isinstance(link, httpx.HTTPError) for link in chain(error)), "it holds the request"
 
 
-async def test_no_key_is_told_when_nobody_answers(providers: ProviderClients, everything_logged: io.StringIO) -> None:
+async def test_no_key_is_told_when_nobody_answers(
+    providers: ProviderClients, everything_logged: EverythingLogged
+) -> None:
     model = HttpModel(registered("http://127.0.0.1:1"), a_model(), providers)
     await model.open()
     error = await failure(model)
     structlog.get_logger().error("failed", exc_info=error)
-    assert PART not in everything_logged.getvalue()
+    assert PART not in everything_logged.text
     assert not any(isinstance(link, httpx.HTTPError) for link in chain(error))
 
 
 async def test_a_key_that_no_header_can_hold_is_not_told(
-    provider: FakeProvider, opened: OpenModel, environment: dict[str, str], everything_logged: io.StringIO
+    provider: FakeProvider, opened: OpenModel, environment: dict[str, str], everything_logged: EverythingLogged
 ) -> None:
     environment["ACME_KEY"] = f"{KEY}\nX-Injected: yes"
     error = await failure(await opened())
     structlog.get_logger().error("failed", exc_info=error)
     assert "env:ACME_KEY" in str(error)
     assert not provider.seen
-    assert PART not in everything_logged.getvalue() + str(error)
+    assert PART not in everything_logged.text + str(error)
 
 
 async def test_a_request_that_is_answered_is_not_logged_with_its_key(
-    provider: FakeProvider, opened: OpenModel, everything_logged: io.StringIO
+    provider: FakeProvider, opened: OpenModel, everything_logged: EverythingLogged
 ) -> None:
     model = await opened()
     await model.embed(["a"], TextRole.DOCUMENT)
-    assert "HTTP Request: POST" in everything_logged.getvalue()
-    assert PART not in everything_logged.getvalue() + repr(model) + repr(vars(model))
+    assert "HTTP Request: POST" in everything_logged.text
+    assert PART not in everything_logged.text + repr(model) + repr(vars(model))
 
 
 async def test_each_failed_try_is_one_line(

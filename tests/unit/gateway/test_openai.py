@@ -338,6 +338,13 @@ async def test_errors_before_a_handler_have_openais_form_too(
     assert not world.caller.asked
 
 
+async def test_who_asks_the_responses_api_is_told_which_setting_to_use() -> None:
+    async with World(key=KEY).client() as client:
+        answer = await client.post("/v1/responses", headers=HEADERS, json={"model": "auto", "input": "Hi"})
+    assert answer.status_code == 404
+    assert 'set_default_openai_api("chat_completions")' in answer.json()["error"]["message"]
+
+
 async def test_other_paths_keep_their_problem_documents() -> None:
     async with World().client() as client:
         answer = await client.get("/v1")

@@ -26,6 +26,12 @@ _DETAILS: Final = {
     405: "This path does not support this method: the header Allow lists the supported ones.",
 }
 
+_RESPONSES: Final = f"{OPENAI_PREFIX}responses"
+_NO_RESPONSES: Final = (
+    "skillbus has no Responses API: send chats to /v1/chat/completions; in OpenAI's agents SDK call "
+    'set_default_openai_api("chat_completions").'
+)
+
 
 def make_problem_response(problem: Problem) -> Response:
     """Return the reply for a problem, in the form of its path and with the headers of its status."""
@@ -72,6 +78,8 @@ def add_error_handlers(
     async def reply_to_http_error(request: Request, error: HTTPException) -> Response:
         path = request.url.path
         detail = _DETAILS.get(error.status_code, error.detail)
+        if error.status_code == HTTPStatus.NOT_FOUND and path.startswith(_RESPONSES):
+            detail = _NO_RESPONSES
         response = make_problem_response(make_http_problem(error.status_code, detail, path))
         response.headers.update(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:

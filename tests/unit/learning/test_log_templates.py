@@ -2,13 +2,14 @@
 
 import random
 from collections import defaultdict
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.evaluation.log_templates import group_lines, score_groups
-from skillbus.learning.logs.templates.generalization import generalize_messages
+from skillbus.learning.logs.templates.generalization import Generalizer
 from skillbus.learning.logs.templates.masking import VALUE, mask_values
 from skillbus.learning.logs.templates.miner import OTHER, LogMiner
 
@@ -42,12 +43,12 @@ def test_values_are_masked_and_words_stay(message: str, masked: str) -> None:
 
 def test_states_in_capitals_and_few_words_are_part_of_the_text() -> None:
     texts = [f"node is {state} now" for state in ("UP", "DOWN", "LEAVING")] + ["VM started here", "VM paused here"]
-    assert generalize_messages(texts) == {text: text for text in texts}
+    assert Generalizer().generalize_messages(texts) == {text: text for text in texts}
 
 
 def test_names_that_vary_in_one_place_are_values() -> None:
     users = ["anna", "bob", "carl", "dora", "emil", "fritz"]
-    assert set(generalize_messages([f"user {user} left the room" for user in users]).values()) == {
+    assert set(Generalizer().generalize_messages([f"user {user} left the room" for user in users]).values()) == {
         f"user {VALUE} left the room"
     }
 
@@ -65,6 +66,14 @@ def test_numbers_stand_for_the_same_template_after_the_rarest_were_forgotten() -
     assert {miner.resolve_number(number) for number in numbers["frequent"]} - {OTHER} == {
         number for number, text in templates.items() if text == "request <*> took <*>"
     }
+
+
+def test_new_names_in_the_place_of_names_belong_to_the_template_at_once() -> None:
+    miner = LogMiner(most_patterns=40)
+    names = ["".join(pair) for pair in product("abcdefgh", repeat=3)]
+    numbers = [miner.add_message(f"user {name} left the {name} room 7") for name in names]
+    templates = miner.build_templates()
+    assert {templates[miner.resolve_number(number)] for number in numbers} == {"user <*> left the <*> room <*>"}
 
 
 @given(st.lists(st.text(max_size=60), max_size=12))

@@ -9,15 +9,21 @@ from skillbus.learning.redaction import redact_text
 
 _EDGE: Final = " \t[]()<>:|-–—"
 _ENDING: Final = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|[@:#]\d+|\$.*|\s+\*\d+)+$")
+_LONG_NUMBER: Final = re.compile(r"\d{4,}")
+"""Process, thread or port: no part of a name, but each would be a new text to examine."""
 _NAME: Final = re.compile(r"[A-Za-z][\w.-]*[A-Za-z][\w.-]*")
 
 
-@lru_cache(maxsize=4096)
 def name_component(text: str) -> str:
     """Return the name of a component, or an empty text: `sshd` of `sshd(pam_unix)[24200]:`.
 
     Of a thread, class and line, the class is taken: `Listener` of `[/10.0.0.1:3888:Listener$Worker@493]`.
     """
+    return _name_shortened(_LONG_NUMBER.sub("0", text))
+
+
+@lru_cache(maxsize=4096)
+def _name_shortened(text: str) -> str:
     inner = text.strip().rstrip(":|- ").lstrip("- ")
     inner = inner if "[" in inner else inner.rstrip("]")
     if inner[:1] in {"[", "(", "<"}:

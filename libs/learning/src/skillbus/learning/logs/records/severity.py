@@ -2,6 +2,7 @@
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -40,6 +41,7 @@ LEVEL_WORDS: Final = "(?:(?i:" + "|".join(sorted(SEVERITIES, key=len, reverse=Tr
 """Alternatives of a pattern: words, the single letters of Android, and the letter with month and day of glog."""
 
 
+@lru_cache(maxsize=256)
 def parse_level(text: str) -> Severity:
     """Return the severity that a word of a header names."""
     word = text.strip(" []<>():|")

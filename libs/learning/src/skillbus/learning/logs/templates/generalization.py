@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Final
 
@@ -29,41 +29,74 @@ _MOST_WORDS: Final = 60
 _MOST_PAIR_WORDS: Final = 16
 _MOST_PAIR_MESSAGES: Final = 3_000
 _ROUNDS: Final = 4
+_MOST_PLACES: Final = 16
+"""Most places of values that are tried for a new message."""
 
 Parts = tuple[str, ...]
 Place = tuple[int, ...]
 
 
-def generalize_messages(masked: Iterable[str]) -> dict[str, str]:
-    """Return the template of each masked message."""
-    templates = {text: text for text in masked}
-    members: dict[Parts, list[str]] = {}
-    for text in templates:
-        members.setdefault(tuple(_PARTS.findall(text)), []).append(text)
-    for _ in range(_ROUNDS):
-        merged = _merge_places(members, 1)
-        if not (_merge_places(members, 2) or merged):
-            break
-    for parts, texts in members.items():
-        template = "".join(parts)
-        for text in texts:
-            templates[text] = template
-    return templates
+class Generalizer:
+    """Generalizer of masked messages, which remembers the places of words that turned out to be values."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, dict[Place, None]] = {}
+        """Places by the number of parts of the messages."""
+
+    def generalize_messages(self, masked: Iterable[str]) -> dict[str, str]:
+        """Return the template of each masked message."""
+        templates = {text: text for text in masked}
+        members: dict[Parts, list[str]] = {}
+        for text in templates:
+            members.setdefault(tuple(_PARTS.findall(text)), []).append(text)
+        for _ in range(_ROUNDS):
+            merged = self._merge_places(members, 1)
+            if not (self._merge_places(members, 2) or merged):
+                break
+        found = {"".join(parts): texts for parts, texts in members.items()}
+        for template, texts in found.items():
+            target = self.match_template(template, found) or template
+            for text in texts:
+                templates[text] = target
+        return templates
+
+    def match_template(self, masked: str, known: Container[str]) -> str | None:
+        """Return the known template of a new message that has words in the places of values, or None."""
+        waiting = [masked]
+        for _ in range(_ROUNDS):
+            following = list[str]()
+            for text in waiting:
+                parts = tuple(_PARTS.findall(text))
+                for place in self._places.get(len(parts), ()):
+                    if all(
+                        _WORD.match(parts[position]) and not _STATE.fullmatch(parts[position]) for position in place
+                    ):
+                        template = _put_values(parts, place)
+                        if template in known:
+                            return template
+                        following.append(template)
+            waiting = following[:_MOST_PLACES]
+        return None
+
+    def _merge_places(self, members: dict[Parts, list[str]], size: int) -> bool:
+        """Put values in the places of `size` words that vary. Return whether anything was merged."""
+        changed = False
+        for place, group in _collect_groups(members, size):
+            varying = _select_varying(place, [parts for parts in group if parts in members])
+            if len(varying) < 2:
+                continue
+            places = self._places.setdefault(len(varying[0]), {})
+            if len(places) < _MOST_PLACES:
+                places[place] = None
+            merged = tuple(_PARTS.findall(_put_values(varying[0], place)))
+            texts = [text for parts in varying for text in members.pop(parts)]
+            members.setdefault(merged, []).extend(texts)
+            changed = True
+        return changed
 
 
-def _merge_places(members: dict[Parts, list[str]], size: int) -> bool:
-    """Put values in the places of `size` words that vary. Return whether anything was merged."""
-    changed = False
-    for place, group in _collect_groups(members, size):
-        varying = _select_varying(place, [parts for parts in group if parts in members])
-        if len(varying) < 2:
-            continue
-        template = "".join(VALUE if number in place else part for number, part in enumerate(varying[0]))
-        merged = tuple(_PARTS.findall(collapse_lists(template)))
-        texts = [text for parts in varying for text in members.pop(parts)]
-        members.setdefault(merged, []).extend(texts)
-        changed = True
-    return changed
+def _put_values(parts: Parts, place: Place) -> str:
+    return collapse_lists("".join(VALUE if number in place else part for number, part in enumerate(parts)))
 
 
 def _collect_groups(members: Mapping[Parts, list[str]], size: int) -> list[tuple[Place, list[Parts]]]:

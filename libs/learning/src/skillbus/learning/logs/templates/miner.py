@@ -4,7 +4,7 @@ import re
 from array import array
 from typing import Final
 
-from skillbus.learning.logs.templates.generalization import generalize_messages
+from skillbus.learning.logs.templates.generalization import Generalizer
 from skillbus.learning.logs.templates.masking import mask_values
 
 OTHER: Final = 0
@@ -26,6 +26,7 @@ class LogMiner:
         self._counts: dict[int, int] = {}
         self._numbers: dict[str, int] = {}
         self._cache: dict[str, int] = {}
+        self._generalizer = Generalizer()
         self._merged = array("L", [OTHER])
         """The number that each number was merged into; itself if it stands."""
 
@@ -59,6 +60,8 @@ class LogMiner:
 
     def _find_number(self, masked: str) -> int:
         number = self._numbers.get(masked)
+        if number is None and (template := self._generalizer.match_template(masked, self._numbers)) is not None:
+            return self._numbers[template]
         if number is None:
             if len(self._numbers) >= self._most:
                 self._make_room()
@@ -71,7 +74,7 @@ class LogMiner:
 
     def _generalize(self) -> None:
         """Replace the masked messages by their templates."""
-        templates = generalize_messages(self._numbers)
+        templates = self._generalizer.generalize_messages(self._numbers)
         first: dict[str, int] = {}
         for number, text in list(self._texts.items()):
             template = templates[text]

@@ -9,6 +9,7 @@ from skillbus.contracts.message import Message
 from skillbus.learning.logs.settings import LogSettings
 from skillbus.learning.test_runs.settings import TestSettings
 from skillbus.learning.test_runs.values import TestRun
+from skillbus.learning.thresholds import Thresholds
 from skillbus.learning.traffic.settings import TrafficSettings
 
 
@@ -39,7 +40,7 @@ class KnownRun(Message):
     branch: str = ""
 
 
-class ExtractionSettings(Message):
+class ExtractionSettings(Thresholds):
     """Thresholds of all kinds of files, and the size of a result."""
 
     logs: LogSettings = LogSettings()

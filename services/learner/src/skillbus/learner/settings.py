@@ -6,6 +6,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from skillbus.learning.job import ExtractionSettings
+
 
 class LearnerSettings(BaseSettings):
     """Settings from the environment variables `SKILLBUS_LEARNER_*`."""
@@ -30,6 +32,8 @@ class LearnerSettings(BaseSettings):
     learning_lease_s: float = Field(default=30.0, ge=1, le=600)
     """Time in seconds after which the job of a killed replica is begun again."""
 
+    learning_thresholds: ExtractionSettings = ExtractionSettings()
+    """Thresholds of logs, traffic and test runs, as JSON: `{"logs": {"min_warnings": 3}, "max_items": 50}`."""
     learning_model: str = ""
     """Chat model that reads the redacted digest of each job: `auto`, the default one of the registry, or
     `provider/name`. Empty means none: only the rules learn, and nothing leaves the service."""

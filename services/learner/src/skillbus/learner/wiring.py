@@ -127,6 +127,7 @@ async def _build_learning(
         now=_now,
         folder=folder,
         lease=lease,
+        thresholds=settings.learning_thresholds,
     )
     runners = [JobRunner(parts) for _ in range(settings.learning_jobs_at_once)]
 

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from skillbus.contracts.message import Message
+from skillbus.learning.thresholds import Thresholds
 
 
-class LogSettings(Message):
+class LogSettings(Thresholds):
     """Thresholds of templates, incidents and configuration facts."""
 
     max_patterns: int = Field(default=10_000, ge=10)

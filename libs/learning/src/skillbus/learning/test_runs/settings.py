@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from skillbus.contracts.message import Message
+from skillbus.learning.thresholds import Thresholds
 
 
-class TestSettings(Message):
+class TestSettings(Thresholds):
     """Thresholds of clusters, flaky tests and runs that are set aside."""
 
     __test__ = False

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from skillbus.contracts.message import Message
+from skillbus.learning.thresholds import Thresholds
 
 
-class TrafficSettings(Message):
+class TrafficSettings(Thresholds):
     """Thresholds of header and parameter rules and of path templates."""
 
     min_named: int = Field(default=3, ge=1)

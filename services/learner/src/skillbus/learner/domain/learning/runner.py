@@ -39,6 +39,7 @@ from skillbus.learner.domain.learning.ports import (
     NeighbourFinder,
     ProgressFeed,
 )
+from skillbus.learning.job import ExtractionSettings
 
 MAX_ATTEMPTS: Final = 3
 """A job that was begun so often without an end, because each of its runners died, fails."""
@@ -66,6 +67,7 @@ class JobParts:
     folder: Path
     """Folder for the files of a job while it runs."""
     lease: timedelta
+    thresholds: ExtractionSettings
 
 
 class JobRunner:
@@ -196,7 +198,7 @@ class _JobWork:
             "files": named,
             "history": str(history),
             "context": job.context.model_dump(),
-            "settings": {},
+            "settings": self._parts.thresholds.model_dump(mode="json"),
         }
         (folder / "job.json").write_text(json.dumps(described, ensure_ascii=False), "utf-8")
         self._progress = start_phase(job, LearningPhase.READING)

@@ -198,7 +198,7 @@ async def test_no_project_is_given_up_while_it_runs_skills_and_excess_ones_are_a
             return begun & isolation._starter._servers.keys()
 
         runs = [asyncio.create_task(run(project)) for project in projects]
-        await eventually(list_served, lambda served: served == set(projects))
+        await eventually(list_served, lambda served: served == set(projects), wait_s=60)
         assert isolation._pools._pools.keys() == set(projects)
         for going_on in runs:
             going_on.cancel()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.sandbox.adapters.bubblewrap import helper_program
 from skillbus.sandbox.adapters.bubblewrap.launcher import InheritedNumbers, Launcher
 from skillbus.sandbox.adapters.host import wait_readable
 
@@ -105,3 +106,16 @@ async def test_a_launcher_that_has_ended_says_so_and_refuses(launcher: Launcher)
     assert not launcher.is_running()
     with pytest.raises(OSError, match=r"Broken pipe"):
         await launch(launcher, "/bin/echo")
+
+
+async def test_a_helper_that_has_closed_its_channel_counts_as_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is about to end, and what it was asked for has failed already."""
+    monkeypatch.setattr(helper_program, "_END_S", 0.01)
+    hangs_up = "import os, sys, time; os.close(int(sys.argv[-1])); time.sleep(60)"
+    program = helper_program.HelperProgram("launcher.py", (sys.executable, "-c", hangs_up), {})
+    try:
+        async with asyncio.timeout(20):
+            await wait_readable(program.channel.fileno())
+        assert (program.is_running(), program.has_ended()) == (False, True)
+    finally:
+        program.end()

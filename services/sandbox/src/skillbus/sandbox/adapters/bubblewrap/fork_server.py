@@ -83,7 +83,7 @@ class ForkServer:
         return self._program.is_running()
 
     def has_ended(self) -> bool:
-        """Return True if the process has ended."""
+        """Return True if the process has ended, or ends in this moment."""
         return self._program.has_ended()
 
     def give_up(self) -> None:

@@ -62,11 +62,21 @@ class HelperProgram:
 
     def is_running(self) -> bool:
         """Return True if it accepts messages: it has not ended, and its channel was not closed."""
-        return self.channel.fileno() >= 0 and self._process.poll() is None
+        return self.channel.fileno() >= 0 and not self.has_ended()
 
     def has_ended(self) -> bool:
-        """Return True if the process has ended."""
-        return self._process.poll() is not None
+        """Return True if the process has ended, or ends in this moment: it has closed its end of the channel."""
+        return self._process.poll() is not None or self._has_hung_up()
+
+    def _has_hung_up(self) -> bool:
+        if self.channel.fileno() < 0:
+            return False
+        try:
+            return self.channel.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionError:  # it left messages unread
+            return True
 
     async def send(self, message: bytes, descriptors: Sequence[int]) -> None:
         """Send a message with descriptors. Waits while some hundred messages are pending.

@@ -330,3 +330,34 @@ async def test_a_bridge_opens_another_session_when_its_server_has_forgotten_the_
     lines.put_nowait(b"")
     await running
     assert replies.empty()
+
+
+async def test_a_call_that_needs_it_is_put_to_the_user_of_a_client_that_can_ask_and_refused_elsewhere(
+    system: System,
+) -> None:
+    path = "/api/tools/builtin:calculate/approval"
+    assert (await system.http.post(path, json={"required": True})).status_code == 200
+    given = {"id": "builtin:calculate", "arguments": {"expression": "6 * 7"}}
+    answers = iter(["accept", "decline"])
+    asked = list[str]()
+
+    async def answer(context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult.model_validate({"action": next(answers)})
+
+    class AskingSession(ClientSession):
+        def __init__(self, read: Any, write: Any) -> None:
+            super().__init__(read, write, elicitation_callback=answer)
+
+    key = await make_key(system, "runner")
+    async with connected(system, key, kind=AskingSession) as session:
+        approved, declined = [await session.call_tool("call_tool", given) for _ in range(2)]
+    async with connected(system, key) as silent:
+        refused = await silent.call_tool("call_tool", given)
+    assert (await system.http.post(path, json={"required": False})).status_code == 200
+    assert (approved.isError, (approved.structuredContent or {})["result"]) == (False, "42")
+    assert [one.isError for one in (declined, refused)] == [True, True]
+    assert "forbidden: the user did not approve" in str(declined.content)
+    assert "approval_required: " in str(refused.content)
+    assert len(asked) == 2
+    assert all(json.loads(one.partition(": call_tool ")[2]) == given for one in asked)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MCP_PATH: Final = "/mcp"
 _SESSION: Final = "mcp-session-id"
 METHODS: Final = ("POST", "DELETE")
-"""Not GET: the server sends nothing but replies and the progress of a request, in the reply to it."""
+"""Not GET: the server sends nothing but replies, and the progress of a request and questions about it in the reply."""
 
 log = structlog.get_logger(__name__)
 

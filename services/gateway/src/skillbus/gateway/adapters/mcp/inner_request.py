@@ -22,6 +22,8 @@ _OWN: Final = "skillbus."
 """Prefix of the members that the guard put into the ASGI scope."""
 CLIENT_LEFT: Final = "skillbus.client_left"
 """Member of the ASGI scope of an MCP request: an event that is set when its reply has ended, complete or not."""
+USER_APPROVED: Final = "skillbus.user_approved"
+"""Member of the ASGI scope of a call that the user of the MCP client approved."""
 _PROJECT: Final = "project"
 _ending = set[asyncio.Task[None]]()
 """Requests that nobody waits for, until they have cancelled their work."""

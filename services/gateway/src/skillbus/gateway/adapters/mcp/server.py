@@ -3,9 +3,12 @@
 This module imports the SDK, which takes memory and a second. So it is imported with the first request.
 """
 
+import asyncio
 import base64
+import json
 import logging
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final
 from urllib.parse import quote, unquote
@@ -21,7 +24,13 @@ from starlette.types import Scope
 
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.validation import describe_problems
-from skillbus.gateway.adapters.mcp.inner_request import InnerRequestError, ReplyTooLargeError, send_inner_request
+from skillbus.gateway.adapters.mcp.inner_request import (
+    CLIENT_LEFT,
+    USER_APPROVED,
+    InnerRequestError,
+    ReplyTooLargeError,
+    send_inner_request,
+)
 from skillbus.gateway.adapters.mcp.reply_form import ReplyForm
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress
 from skillbus.gateway.adapters.mcp.session_places import SESSION_IDLE_S, SessionPlaces
@@ -42,6 +51,10 @@ _SOUND_SINCE: Final = "2025-03-26"
 _LINK_SINCE: Final = "2025-06-18"
 """Protocol revisions that brought parts of type `audio` and `resource_link`. Older clients get a line of text."""
 _PAGE: Final = 100
+_ASK_S: Final = 600.0
+"""Longest wait for a user who is asked to approve a call."""
+_ASKED_BYTES: Final = 64 * 1024
+"""Largest arguments that a user is asked to approve."""
 _PART: Final[TypeAdapter[mcp.ContentBlock]] = TypeAdapter(mcp.ContentBlock)
 _TOOLS: Final = {tool.name: tool for tool in MCP_TOOLS}
 
@@ -92,7 +105,14 @@ class _Handlers:
         try:
             arguments = tool.arguments.model_validate(request.params.arguments or {})
             given: dict[str, JsonValue] = arguments.model_dump(mode="json", exclude_unset=True)
-            result = await tool.use(scope, given, self._make_report())
+            try:
+                result = await tool.use(scope, given, self._make_report())
+            except InnerRequestError as error:
+                if error.problem.code != ErrorCode.APPROVAL_REQUIRED or not self._can_ask_user(given):
+                    raise
+                if not await self._ask_user(scope, tool.name, given):
+                    return _refuse(f"{ErrorCode.FORBIDDEN}: the user did not approve the call")
+                result = await tool.use({**scope, USER_APPROVED: True}, given, self._make_report())
         except ValidationError as error:
             return _refuse(f"invalid_arguments: {describe_problems(error)}")
         except InnerRequestError as error:
@@ -159,6 +179,29 @@ class _Handlers:
         client = self._server.request_context.session.client_params
         asked = client.protocolVersion if client is not None else mcp.LATEST_PROTOCOL_VERSION
         return str(asked) if asked in SUPPORTED_PROTOCOL_VERSIONS else mcp.LATEST_PROTOCOL_VERSION
+
+    def _can_ask_user(self, given: Mapping[str, JsonValue]) -> bool:
+        """Return True if the client can ask its user, and the user can be shown all arguments."""
+        asking = mcp.ClientCapabilities(elicitation=mcp.ElicitationCapability())
+        can_ask = self._server.request_context.session.check_client_capability(asking)
+        return can_ask and len(json.dumps(given)) <= _ASKED_BYTES
+
+    async def _ask_user(self, scope: Scope, name: str, given: Mapping[str, JsonValue]) -> bool:
+        """Return True if the user of the client approves a call. A client that leaves, or is too slow, does not."""
+        context = self._server.request_context
+        message = f"This call needs your approval: {name} {json.dumps(given, ensure_ascii=False)}"
+        no_fields: dict[str, object] = {"type": "object", "properties": {}}
+        asking = asyncio.ensure_future(context.session.elicit(message, no_fields, str(context.request_id)))
+        leaving = asyncio.ensure_future(scope[CLIENT_LEFT].wait())
+        try:
+            await asyncio.wait({asking, leaving}, timeout=_ASK_S, return_when=asyncio.FIRST_COMPLETED)
+            return asking.done() and asking.result().action == "accept"
+        except McpError:  # the client cannot ask after all
+            return False
+        finally:
+            asking.cancel()
+            leaving.cancel()
+            await asyncio.wait({asking, leaving})
 
     def _make_report(self) -> ReportProgress | None:
         context = self._server.request_context

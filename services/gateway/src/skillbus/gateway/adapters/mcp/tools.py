@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 from starlette.types import Scope
 
-from skillbus.gateway.adapters.mcp.inner_request import send_inner_request
+from skillbus.gateway.adapters.mcp.inner_request import USER_APPROVED, send_inner_request
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress, RunProgress
 from skillbus.gateway.domain.model_tools import DESCRIPTION_CHARACTERS, DESTRUCTIVE
 from skillbus.gateway.domain.runs.tool_calls import SKILL_PREFIX
@@ -136,7 +136,7 @@ async def _run_skill(scope: Scope, given: Mapping[str, JsonValue], report: Repor
 async def _call(
     scope: Scope, tool_id: str, body: Mapping[str, JsonValue], report: ReportProgress | None
 ) -> McpToolResult:
-    path, body = f"/api/tools/{tool_id}/call", {**body, "by_agent": True}
+    path, body = f"/api/tools/{tool_id}/call", {**body, "by_agent": USER_APPROVED not in scope}
     if report is None:
         called = (await send_inner_request(scope, "POST", path, body=body)).parse_json()
     else:

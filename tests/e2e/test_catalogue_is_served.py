@@ -1,10 +1,11 @@
 """A running skillbus serves and publishes exactly what its catalogue lists."""
 
 import asyncio
+import hashlib
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,23 @@ from tests.mcp_file import add_script, remove_server
 from skillbus.common.archive import pack_directory
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
+from skillbus.contracts.agent.approvals import DECIDE_CALL
 from skillbus.contracts.agent.chat import Chat
 from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
     RegisterMcpServer,
 )
+from skillbus.contracts.agent.model_test import TEST_CHAT_MODEL
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool
-from skillbus.contracts.agent.turns import CHAT, FOLLOW_TURN, TURN_ADVANCED, TURN_ENDED, TurnEvent, TurnEventKind
+from skillbus.contracts.agent.turns import (
+    CHAT,
+    FOLLOW_TURN,
+    TURN_ADVANCED,
+    TURN_ENDED,
+    FollowTurn,
+    TurnEvent,
+    TurnEventKind,
+)
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS, SERVICES
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
@@ -48,6 +59,7 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
 from skillbus.contracts.indexer.skills import INSTALL_SKILL, ROLL_BACK_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
+from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -59,8 +71,25 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.learner import SERVICE as LEARNER
 from skillbus.contracts.learner.items import CREATE_KNOWLEDGE, UPDATE_KNOWLEDGE, KnowledgeWritten, UpdateKnowledge
+from skillbus.contracts.learner.learning_jobs import (
+    CANCEL_LEARNING,
+    GET_LEARNING_JOB,
+    GET_LEARNING_REPORT,
+    LEARNING_ADVANCED,
+    LOG_PARSED,
+    START_LEARNING,
+    TEST_FINISHED,
+    LearningAdvanced,
+    LearningFile,
+    LearningInputKind,
+    LearningPhase,
+    LogParsed,
+    RunFinished,
+    StartLearning,
+)
+from skillbus.contracts.learner.proposals import GET_PROPOSAL, LIST_PROPOSALS, ListProposals
 from skillbus.contracts.learner.usage import KNOWLEDGE_USED
-from skillbus.contracts.message import Empty, Message
+from skillbus.contracts.message import Content, Empty, Message
 from skillbus.contracts.resources import EVENTS as STREAM
 from skillbus.contracts.resources import UPLOADS
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE
@@ -75,6 +104,10 @@ from .conftest import EXAMPLES, System
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROGRAM: dict[str, JsonValue] = {"code": "await call_tool('builtin:platform')"}
+_REPORT = """<testsuite name="payments"><testcase classname="tests.test_cards" name="test_a_card_is_charged">
+<failure message="assert 402 == 200">tests/test_cards.py:17: AssertionError</failure></testcase></testsuite>
+"""
+_WAITING_TURN = "d" * 32
 _QUIET_S = 0.5
 """After so long without another answer, no other service is there."""
 _WAIT_S = 5.0
@@ -150,6 +183,8 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
     assert written.indexed
     await ask(bus, SEARCH_KNOWLEDGE)
     await ask(bus, CHAT)
+    for event, body in ((LOG_PARSED, LogParsed(text="x")), (TEST_FINISHED, RunFinished(text="x"))):
+        await bus.jetstream.publish(event.subject("default"), body.model_dump_json().encode(), stream=STREAM.name)
 
     in_background = {KNOWLEDGE_USED.pattern, TURN_ENDED.pattern}
     await eventually(lambda: facts(bus), lambda told: in_background <= {pattern for pattern, _ in told})
@@ -180,6 +215,11 @@ async def test_every_feed_is_told_as_its_contract_says(system: System) -> None:
             continue
         assert message.subject == TURN_ADVANCED.subject(run_id)
         turn.append(TurnEvent.model_validate_json(message.data))
+    job, phases = await learn(bus), list[LearningPhase]()
+    while LearningPhase.ENDED not in phases:
+        message = await told.next_msg(timeout=30)
+        assert message.subject == LEARNING_ADVANCED.subject(job)
+        phases.append(LearningAdvanced.model_validate_json(message.data).progress.phase)
     await told.unsubscribe()
 
     assert called.id == "builtin:platform"
@@ -188,7 +228,7 @@ async def test_every_feed_is_told_as_its_contract_says(system: System) -> None:
     assert [event.number for event in events] == list(range(len(events)))
     assert json.loads(b"".join(event.data for event in events))["value"] == 9
     assert events[-1].state is RunState.OK
-    assert set(FEEDS) == {RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED}
+    assert set(FEEDS) == {RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED, LEARNING_ADVANCED}
 
 
 async def remember_a_run(bus: Bus, run_id: str) -> None:
@@ -219,6 +259,43 @@ async def keep_an_item(bus: Bus) -> str:
     assert isinstance(written, KnowledgeWritten)
     changed = UpdateKnowledge(id=written.item.id, title="Another title")
     return (await bus.caller.call(UPDATE_KNOWLEDGE, changed)).item.id
+
+
+async def learn(bus: Bus) -> str:
+    """Have a job that learns from a report of tests; tells its id. The first one does the work."""
+    data = _REPORT.encode()
+    content = Content(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), inline=data)
+    files = (LearningFile(name="report.xml", content=content),)
+    started = await bus.caller.call(START_LEARNING, StartLearning(what=LearningInputKind.TESTS, files=files))
+    assert started.job is not None
+    return started.job.id
+
+
+async def keep_a_proposal(bus: Bus) -> str:
+    """Have a learned item; tells its id."""
+    await learn(bus)
+    listed = await eventually(
+        lambda: bus.caller.call(LIST_PROPOSALS, ListProposals()), lambda listed: bool(listed.proposals), wait_s=30
+    )
+    return listed.proposals[0].item.id
+
+
+@asynccontextmanager
+async def hold_a_call(bus: Bus) -> AsyncGenerator[str]:
+    """Have a call that waits for its approval in a turn; yields the id of the call."""
+    await bus.caller.call(SET_TOOL_APPROVAL, SetToolApproval(id="builtin:calculate", required=True))
+    chat = Chat.model_validate({**CHAT.example, "turn_id": _WAITING_TURN, "approvals": "wait"})
+    chatting = asyncio.create_task(bus.caller.call(CHAT, chat))
+
+    async def find_call() -> str | None:
+        with suppress(RequestError):  # it has not begun
+            page = await bus.caller.call(FOLLOW_TURN, FollowTurn(turn_id=_WAITING_TURN, wait_s=1))
+            return next((event.approval.call_id for event in page.events if event.approval is not None), None)
+        return None
+
+    yield str(await eventually(find_call, bool))
+    await chatting
+    await bus.caller.call(SET_TOOL_APPROVAL, SetToolApproval(id="builtin:calculate", required=False))
 
 
 async def keep_a_dead_letter(bus: Bus) -> int:
@@ -253,6 +330,24 @@ async def ask(bus: Bus, endpoint: Endpoint[Message, Message], **instead: str | i
         return await bus.caller.call(endpoint, endpoint.request.model_validate(fields))
 
 
+async def find_ids(bus: Bus, endpoint: Endpoint[Message, Message]) -> dict[str, str | int]:
+    """Have what a request is about; tells the ids that no example can know."""
+    instead = dict[str, str | int]()
+    if endpoint in (GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER):
+        instead["sequence"] = await keep_a_dead_letter(bus)
+    if endpoint is ACCEPT_TOOL:
+        instead["digest"] = await hold_a_tool(bus)
+    if endpoint.service == LEARNER and "id" in endpoint.example:
+        instead["id"] = await keep_an_item(bus)
+    if endpoint in (GET_LEARNING_JOB, CANCEL_LEARNING, GET_LEARNING_REPORT):
+        instead["id"] = await learn(bus)
+    if endpoint is GET_PROPOSAL:
+        instead["id"] = await keep_a_proposal(bus)
+    if endpoint is TEST_CHAT_MODEL:
+        instead["id"] = "small"
+    return instead
+
+
 @pytest.mark.parametrize("endpoint", sorted(ENDPOINTS, key=lambda e: e is UNINSTALL_SKILL), ids=lambda e: e.subject)
 async def test_the_example_of_every_request_works(system: System, endpoint: Endpoint[Message, Message]) -> None:
     """On the installed example skills, as the documents promise; uninstalling comes last."""
@@ -268,11 +363,9 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
     if endpoint is FOLLOW_TURN:
         await remember_a_turn(system.standalone.bus, str(endpoint.example["turn_id"]))
 
-    instead = dict[str, str | int]()
-    if endpoint in (GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER):
-        instead["sequence"] = await keep_a_dead_letter(system.standalone.bus)
-    if endpoint is ACCEPT_TOOL:
-        instead["digest"] = await hold_a_tool(system.standalone.bus)
-    if endpoint.service == LEARNER and "id" in endpoint.example:
-        instead["id"] = await keep_an_item(system.standalone.bus)
-    assert isinstance(await ask(system.standalone.bus, endpoint, **instead), endpoint.reply)
+    instead = await find_ids(system.standalone.bus, endpoint)
+    async with AsyncExitStack() as stack:
+        if endpoint is DECIDE_CALL:
+            instead["call_id"] = await stack.enter_async_context(hold_a_call(system.standalone.bus))
+            instead["turn_id"] = _WAITING_TURN
+        assert isinstance(await ask(system.standalone.bus, endpoint, **instead), endpoint.reply)

@@ -1,8 +1,11 @@
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from skillbus.cli.evaluate.view import render_tool_report
 from skillbus.evaluation.answers import rank_by_words
 from skillbus.evaluation.cases import Cases
 from skillbus.evaluation.measures import Measure
@@ -47,6 +50,21 @@ def test_requests_are_told_apart_by_language_kind_both_and_whether_they_cross(re
         "zh, single": 2,
         "zh to en": 1,
     }
+
+
+def test_people_get_a_table_in_which_slices_of_the_same_requests_stand_once(report: Report) -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=200, color_system=None).print(render_tool_report(report))
+    shown = stream.getvalue()
+    first_cells = [line.split("  ")[0] for line in shown.splitlines()]
+    assert [cell for cell in first_cells if cell.endswith(")")] == [
+        "all (3)",
+        "en = multi = en, multi (1)",
+        "zh = single = zh, single (2)",
+        "zh to en (1)",
+    ]
+    for words in ("recall@5", "BM25", "difference", "1 query without a fitting tool", "tools, imported", "4 queries"):
+        assert words in shown
 
 
 def test_each_figure_stands_beside_that_of_words_alone_and_their_difference(report: Report) -> None:

@@ -63,9 +63,10 @@ def render_tool_report(report: Report) -> RenderableType:
 
 def render_agent_report(report: AgentTurnsReport) -> RenderableType:
     """Render a measurement of the tools that chats are shown."""
-    slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
+    slices = list(_merge_slices(report.slices))
     summary = (
-        f"{report.tools} tools, imported in {report.import_s:.1f} s; {report.queries} turns in {report.ask_s:.1f} s. "
+        f"{format_number(report.tools, 'tool')}, imported in {report.import_s:.1f} s; "
+        f"{format_number(report.queries, 'turn')} in {report.ask_s:.1f} s. "
         "Tools shown before the first step; `called` is what a model meets that calls the right ones of them. In "
         "percent, with 95 % intervals."
     )

@@ -65,6 +65,11 @@ def test_records_without_header_are_continued_by_indented_lines() -> None:
     ]
 
 
+def test_lines_without_the_header_are_records_if_there_are_many() -> None:
+    lines = [f"2031-01-01 10:00:{n:02} INFO web: up" for n in range(20)] + ["plain words"] * 10 + ["  at a.b(C.java:1)"]
+    assert [record.message for record in read(*lines)] == ["up"] * 20 + ["plain words"] * 10
+
+
 @given(
     st.lists(st.one_of(st.text(max_size=80), st.binary(max_size=80).map(lambda it: it.decode("latin-1"))), max_size=20)
 )

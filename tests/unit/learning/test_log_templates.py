@@ -34,6 +34,7 @@ def test_the_templates_of_a_log_in_any_style_are_found(family: LogFamily) -> Non
         ("key 'orders' is true in C:\\temp\\x", "key <*> is <*> in C:<*>"),
         ("Active files: /a/b1 /a/b2 /a/b3", "Active files: <*>"),
         ("Server environment:java.vm.name=Open VM 64", "Server environment:<*>"),
+        ("lease of ab:cd:ef:ab:cd:ef, or 'two words' at fe80:0:0:0:ab", "lease of <*>, or <*> at <*>"),
         ("and/or the r-o mode of a_b", "and/or the r-o mode of a_b"),
     ],
 )

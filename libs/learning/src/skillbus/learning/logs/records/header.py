@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Final
 
 from skillbus.learning.logs.records.severity import LEVEL_WORDS
@@ -16,6 +17,11 @@ _MOST_WORDS: Final = 6
 """Most words before a time or a level."""
 HEADER_CHARACTERS: Final = 512
 """Most characters of a line that are searched for its header."""
+_MIXED_SHARE: Final = 0.2
+CONTINUES: Final = re.compile(
+    r"\s|at [\w$.]+[(.]|Caused by: |Traceback \(|[\w$.]+(?:Exception|Error)\b|\.{3} \d+ more|[})\]]+\s*$"
+)
+"""Lines that continue a record in any log: indented ones and the parts of stack traces."""
 _BRACKETS: Final = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]|\((?:[^()]|\([^()]*\))*\)"
 _IDS: Final = r"\[(?:[a-z]{2,8}-)?[0-9a-fA-F -]*\]"
 
@@ -64,6 +70,8 @@ class HeaderLayout:
     """Columns of the header of a file's lines, as one regular expression."""
 
     columns: tuple[ColumnKind, ...]
+    mixed: bool
+    """True if many lines that are no continuations lack the header: they are records of their own."""
     pattern: re.Pattern[str] | None
     """Matches the header of a line; None without columns. Groups, if there: `time`, `level`, `component`."""
 
@@ -74,8 +82,8 @@ class HeaderLayout:
 
     @property
     def starts_records(self) -> bool:
-        """True if the header has a time or a level, so that lines without it continue a record."""
-        return self.timed or ColumnKind.LEVEL in self.columns
+        """True if lines without the header continue a record: it has a time or a level, and few lack it."""
+        return (self.timed or ColumnKind.LEVEL in self.columns) and not self.mixed
 
 
 def detect_header(lines: Sequence[str]) -> HeaderLayout:
@@ -85,7 +93,20 @@ def detect_header(lines: Sequence[str]) -> HeaderLayout:
     if len(timed) * 10 >= len(sample):
         sample = timed
     columns = _detect_columns(sample)
-    return HeaderLayout(columns, _compile_columns(columns) if columns else None)
+    pattern = _compile_columns(columns) if columns else None
+    own = [line for line, after in zip_longest(lines, lines[1:], fillvalue="") if _stands_alone(line, after)]
+    bare = sum(1 for line in own if pattern is None or not _has_header(line, pattern))
+    return HeaderLayout(columns, bare > len(own) * _MIXED_SHARE, pattern)
+
+
+def _stands_alone(line: str, after: str) -> bool:
+    """Return whether a line is neither a continuation nor the head of one."""
+    return bool(line.strip()) and not CONTINUES.match(line) and not (after.strip() and CONTINUES.match(after))
+
+
+def _has_header(line: str, pattern: re.Pattern[str]) -> bool:
+    header = pattern.match(line, 0, HEADER_CHARACTERS) or TIME_NEAR_START.match(line, 0, HEADER_CHARACTERS)
+    return header is not None
 
 
 def _detect_columns(sample: Sequence[str]) -> tuple[ColumnKind, ...]:
@@ -115,29 +136,34 @@ def _select_column(
 ) -> ColumnKind | None:
     """Return the kind of the next column, or None if the message begins."""
     named = not _NAMES.isdisjoint(before)
-    shares = {
-        kind: sum(1 for line, start in cursors if matcher.match(line, start)) / len(cursors)
-        for kind, matcher in _MATCHERS.items()
+    shares = {kind: _measure_share(matcher, cursors) for kind, matcher in _MATCHERS.items()}
+    level_missing, time_missing = ColumnKind.LEVEL not in before, ColumnKind.TIME not in before
+    level_ahead = level_missing and _measure_share(_LEVEL_AHEAD, cursors) >= _COVERAGE
+    time_ahead = time_missing and _measure_share(TIME_NEAR_START, cursors) >= _COVERAGE
+    last = before[-1] if before else None
+    begins_name = not named and before != () and not level_ahead
+    allowed = {
+        ColumnKind.TIME: True,
+        ColumnKind.LEVEL: level_missing,
+        ColumnKind.SEPARATOR: True,
+        ColumnKind.CONTEXT: last not in {None, ColumnKind.CONTEXT},
+        ColumnKind.LABEL: begins_name,
+        ColumnKind.COMPONENT: begins_name or last is ColumnKind.DOTTED,
+        ColumnKind.DOTTED: begins_name,
+        ColumnKind.BRACKETS: not named,
     }
-    level_ahead = sum(1 for line, start in cursors if _LEVEL_AHEAD.match(line, start)) / len(cursors) >= _COVERAGE
-    level_missing = ColumnKind.LEVEL not in before
-    for kind in (ColumnKind.TIME, ColumnKind.LEVEL, ColumnKind.SEPARATOR):
-        if shares[kind] >= _COVERAGE and (kind is not ColumnKind.LEVEL or level_missing):
+    for kind, allows in allowed.items():
+        if allows and shares[kind] >= (_COVERAGE / 2 if kind is ColumnKind.CONTEXT else _COVERAGE):
             return kind
-    if before and before[-1] is not ColumnKind.CONTEXT and shares[ColumnKind.CONTEXT] >= _COVERAGE / 2:
-        return ColumnKind.CONTEXT
-    if not named and before and not (level_missing and level_ahead):
-        for kind in (ColumnKind.LABEL, ColumnKind.COMPONENT, ColumnKind.DOTTED):
-            if shares[kind] >= _COVERAGE:
-                return kind
-    if shares[ColumnKind.BRACKETS] >= _COVERAGE and not named:
-        return ColumnKind.BRACKETS
     words = sum(1 for kind in pending if kind is not ColumnKind.BRACKETS)
-    time_missing = ColumnKind.TIME not in before
-    most = _MOST_WORDS if (level_missing and level_ahead) or time_missing else 3
-    if words < most and (not named or (level_missing and level_ahead)):
+    if words < (_MOST_WORDS if level_ahead or time_missing else 3) and (not named or level_ahead or time_ahead):
         return ColumnKind.NUMBER if shares[ColumnKind.NUMBER] >= _COVERAGE else ColumnKind.WORD
     return None
+
+
+def _measure_share(matcher: re.Pattern[str], cursors: Sequence[tuple[str, int]]) -> float:
+    """Return the share of the lines that match at their places."""
+    return sum(1 for line, start in cursors if matcher.match(line, start)) / len(cursors)
 
 
 def _skip_column(kind: ColumnKind, line: str, start: int) -> int | None:

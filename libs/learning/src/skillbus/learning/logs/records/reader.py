@@ -1,12 +1,17 @@
 """Records of a log: lines that a header starts, with the lines that continue them."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
-from skillbus.learning.logs.records.header import HEADER_CHARACTERS, TIME_NEAR_START, HeaderLayout, detect_header
+from skillbus.learning.logs.records.header import (
+    CONTINUES,
+    HEADER_CHARACTERS,
+    TIME_NEAR_START,
+    HeaderLayout,
+    detect_header,
+)
 from skillbus.learning.logs.records.severity import Severity, parse_level
 from skillbus.learning.logs.records.structured import StructuredReader, detect_structure
 
@@ -14,7 +19,6 @@ SAMPLE_LINES: Final = 500
 MOST_CONTINUED: Final = 50
 """Most continuation lines of a record that are kept."""
 _MOST_MESSAGE: Final = 2_000
-_CONTINUES: Final = re.compile(r"\s|at [\w$.]+[(.]|Caused by: |Traceback \(|\.{3} \d+ more|[})\]]+$")
 
 
 @dataclass(slots=True)
@@ -71,10 +75,12 @@ def _start_record(number: int, line: str, layout: HeaderLayout) -> LogRecord | N
         )
     if not line or line.isspace():
         return None
-    if layout.starts_records:
-        timed = TIME_NEAR_START.match(line, 0, HEADER_CHARACTERS) if layout.timed else None
-        return LogRecord(number, line, line[timed.end() :][:_MOST_MESSAGE].strip(), timed[0]) if timed else None
-    return None if number > 1 and _CONTINUES.match(line) else LogRecord(number, line, line[:_MOST_MESSAGE])
+    timed = TIME_NEAR_START.match(line, 0, HEADER_CHARACTERS) if layout.timed else None
+    if timed is not None:
+        return LogRecord(number, line, line[timed.end() :][:_MOST_MESSAGE].strip(), timed[0])
+    if layout.starts_records or (number > 1 and CONTINUES.match(line)):
+        return None
+    return LogRecord(number, line, line[:_MOST_MESSAGE])
 
 
 def _read_structured(lines: Iterable[str], structure: StructuredReader) -> Iterator[LogRecord]:

@@ -37,8 +37,10 @@ _SINGLE_RULES: Final = "|".join(
         rf"{_TOKEN_START}{_QUANTITY}(?: \({_QUANTITY}\))?",
         # The value of key=value.
         r"(?<=[\w\])>]=)(?:\"[^\"]*\"|'[^']*'|[^\s,;\"'(){}\[\]<>=][^\s,;\"'(){}\[\]]*)",
-        # A quoted value of one word.
-        r"(?:\"[^\s\"]+\"|(?<!\w)'[^\s']+'|`[^\s`]+`)",
+        # A quoted value: one word, or several in single quotes.
+        r"(?:\"[^\s\"]+\"|(?<!\w)'[^']{1,80}'(?!\w)|`[^`]{1,80}`)",
+        # Addresses of hexadecimal groups with colons.
+        r"(?<![\w:])(?:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,}|(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{1,4})(?![\w:])",
         # A word with a digit, a sign included; not the name of a function.
         rf"{_TOKEN_START}[<>~]?[^\d{_DELIMITERS}]*\d{_IN_TOKEN}*{_TOKEN_END}(?!\(\))",
         # Paths of POSIX and Windows.

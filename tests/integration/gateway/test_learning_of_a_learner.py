@@ -16,6 +16,7 @@ from skillbus.gateway.wiring import Gateway
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
 
+from ..learner.fake_services import open_fake_retriever
 from .conftest import OWNER_KEY
 
 LEARNER_TESTS = Path(__file__).parents[1] / "learner"
@@ -24,7 +25,8 @@ LEARNER_TESTS = Path(__file__).parents[1] / "learner"
 @pytest.fixture(autouse=True)
 async def learner(bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[None]:
     monkeypatch.setenv("PYTHONPATH", str(LEARNER_TESTS))
-    async with open_learner(bus, LearnerSettings(data=tmp_path, wait_indexed_s=0), "fake_extraction"):
+    settings = LearnerSettings(data=tmp_path, wait_indexed_s=0)
+    async with open_fake_retriever(bus), open_learner(bus, settings, "fake_extraction"):
         yield
 
 

@@ -205,3 +205,28 @@ def test_names_of_users_and_secrets_are_in_no_item() -> None:
     findings = learn_from_runs([run], TestSettings())
     stored = run.model_dump_json() + only(findings).model_dump_json()
     assert not [secret for secret in ("jane", "tk.0f8e", "example.com") if secret in stored]
+
+
+def test_failures_beside_many_skips_are_the_environments_fault_too() -> None:
+    lost = fail(CASES[:2], "NotImplementedError: RS256 is not there", "keys.py:load")
+    storm = write_junit(lost, skipped=dict.fromkeys(CASES[5:], "Requires cryptography"))
+    findings = learn_from_reports(("a", CLEAN), ("a", storm), ("b", CLEAN))
+    assert [item.kind for item in findings.items] == [LearnedKind.ENVIRONMENT] * 2
+
+
+def test_a_module_that_only_some_tests_miss_is_the_environments_fault() -> None:
+    missing = write_junit(fail(CASES[:2], "ModuleNotFoundError: No module named 'toolz'"))
+    item = only(learn_from_reports(("a", CLEAN), ("b", missing), ("c", CLEAN)))
+    assert (item.kind, item.fixed_by) == (LearnedKind.ENVIRONMENT, ())
+
+
+def test_fields_that_a_response_refuses_are_causes_of_their_own() -> None:
+    failures = {
+        f"test_{field}": write_assertion(
+            "assert response.status_code == 201",
+            ['AssertionError: {"detail": [{"loc": ["body", "' + field + '"], "msg": "field required"}]}'],
+            f"test_{field}",
+        )
+        for field in ("name", "size")
+    }
+    assert len(learn_from_reports(("a", write_junit(failures, cases=()))).items) == 2

@@ -24,6 +24,7 @@ from skillbus.learning.test_runs.values import (
 TEXT_CHARACTERS: Final = 256 * 1024
 """Most of a failure's text that is read."""
 QUOTE_CHARACTERS: Final = 300
+_OUTPUT_CHARACTERS: Final = 20_000
 _ID_CHARACTERS: Final = 500
 _REASONS: Final = 50
 _COMMIT: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}(?![0-9a-zA-Z])")
@@ -67,9 +68,19 @@ class RunBuilder:
         self.passed.append(get_test_key(test))
 
     def add_failure(
-        self, test: str, text: str, message: str, kind: str, find_quote: QuoteFinder, stage: str = CALL
+        self,
+        test: str,
+        text: str,
+        message: str,
+        kind: str,
+        find_quote: QuoteFinder,
+        stage: str = CALL,
+        output: str = "",
     ) -> None:
-        """Add an attempt that failed."""
+        """Add an attempt that failed.
+
+        `output` is what the test printed: it counts if the failure is a wrong status of a response.
+        """
         key = get_test_key(test)
         self.failed.append(key)
         if len(self.failures) >= MAX_FAILURES:
@@ -82,6 +93,8 @@ class RunBuilder:
         cause = parse_failure(text, message, kind, test, redact_text(self.root))
         errors = "\n".join(_list_error_lines(text)) or text[-20_000:]
         embedded = find_embedded_error(cause.exception, f"{cause.message}\n{message}\n{errors[:20_000]}")
+        if not embedded and "status" in f"{cause.assertion} {cause.message}".lower():
+            embedded = find_embedded_error(cause.exception, redact_text(output[-_OUTPUT_CHARACTERS:]))
         self.failures.append(
             TestFailure(
                 test=test,

@@ -6,7 +6,7 @@ are skipped, missing, or fail with a newer cause in its place are not fixed.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -88,8 +88,13 @@ def find_causes(history: SuiteHistory, settings: TestSettings) -> HistoryFinding
     steady = _join_same_tests(join_same_change(steady, first_passes))
     episodes = [episode for cluster in steady for episode in _split_episodes(cluster, history)]
     causes = [_follow_cause(episode, episodes, history) for episode in episodes]
-    environment, broken = _sort_broken(cluster_failures(history.broken, settings), history)
-    return HistoryFindings(flaky, causes + broken, environment, history.storms)
+    project = _list_project_modules(history)
+    missing = [finding for finding in causes if _find_missing_module(finding.cluster, project)]
+    environment, broken = _sort_broken(cluster_failures(history.broken, settings), history, project)
+    environment += [EnvironmentFinding(same.cluster, _find_missing_module(same.cluster, project)) for same in missing]
+    return HistoryFindings(
+        flaky, [finding for finding in causes if finding not in missing] + broken, environment, history.storms
+    )
 
 
 def _split_flaky(
@@ -205,23 +210,27 @@ def _is_other(history: SuiteHistory, run: int, than: int) -> bool:
 
 
 def _sort_broken(
-    clusters: Iterable[FailureCluster], history: SuiteHistory
+    clusters: Iterable[FailureCluster], history: SuiteHistory, project: Collection[str]
 ) -> tuple[list[EnvironmentFinding], list[CauseFinding]]:
     """Return the faults of environments, and the faults of code that kept tests from being collected."""
-    project = _list_project_modules(history)
     environment: list[EnvironmentFinding] = []
     broken: list[CauseFinding] = []
     for cluster in clusters:
         failure = cluster.occurrences[0].failure
-        match = _MODULE.search(failure.message)
-        module = match["name"] if match else ""
         collected = all(occurrence.failure.stage == COLLECTION for occurrence in cluster.occurrences)
-        outside = bool(module) and module.partition(".")[0] not in project
-        if outside or not collected or _OUTSIDE.fullmatch(failure.exception):
-            environment.append(EnvironmentFinding(cluster, module if outside else ""))
+        module = _find_missing_module(cluster, project)
+        if module or not collected or _OUTSIDE.fullmatch(failure.exception):
+            environment.append(EnvironmentFinding(cluster, module))
         else:
             broken.append(_follow_collection(cluster, history))
     return environment, broken
+
+
+def _find_missing_module(cluster: FailureCluster, project: Collection[str]) -> str:
+    """Return the module outside the project that a cluster's failures miss; empty if it is another cause."""
+    failure = cluster.occurrences[0].failure
+    match = _MODULE.search(failure.message) if failure.exception in {"ModuleNotFoundError", "ImportError"} else None
+    return match["name"] if match and match["name"].partition(".")[0] not in project else ""
 
 
 def _follow_collection(cluster: FailureCluster, history: SuiteHistory) -> CauseFinding:

@@ -76,7 +76,26 @@ def make_history(runs: Sequence[TestRun], settings: TestSettings) -> SuiteHistor
                 states[key][place] = PASSED
     history.states = dict(states)
     history.storms = _find_storms(history, settings)
+    _set_storm_failures_aside(history, settings)
     return history
+
+
+def _set_storm_failures_aside(history: SuiteHistory, settings: TestSettings) -> None:
+    """Set the failures aside that only runs with a large storm have: what was missing there made them fail too."""
+    stormy = {
+        storm.run
+        for storm in history.storms
+        if storm.count >= settings.storm_share * max(history.runs[storm.run].cases, 1)
+    }
+    steady = {(found.key, get_signature(found.failure)) for found in history.occurrences if found.run not in stormy}
+    kept = []
+    for found in history.occurrences:
+        if found.run in stormy and (found.key, get_signature(found.failure)) not in steady:
+            history.broken.append(found)
+            history.states[found.key].pop(found.run, None)
+        else:
+            kept.append(found)
+    history.occurrences = kept
 
 
 def _is_infrastructure(run: TestRun, passed_somewhere: set[int], settings: TestSettings) -> bool:

@@ -101,7 +101,7 @@ def write_environment(finding: EnvironmentFinding, history: SuiteHistory, settin
         title=_shorten(f"{need[0].upper()}{need[1:]}: {first.failure.exception}: {said}", _TITLE_CHARACTERS),
         content="\n".join([
             *_describe_cause(cluster),
-            f"The run says nothing about the code and is set aside: {names}. Results are missing, not failed or fixed.",
+            f"Seen in {names}. It says nothing about the code: these results are missing, not failed or fixed.",
             f"Remedy: install {finding.module}." if finding.module else "Remedy: repair the environment of the tests.",
         ]),
         tags=("tests", "environment"),

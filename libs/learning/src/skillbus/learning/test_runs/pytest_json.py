@@ -89,7 +89,8 @@ def _add_test(run: RunBuilder, test: Mapping[str, JsonValue], element: JsonEleme
             part = stages.get(stage, {})
             crash = part.get("crash")
             message = _get_text(crash, "message") if isinstance(crash, dict) else ""
-            run.add_failure(name, _get_text(part, "longrepr"), message, "", find_quote, stage)
+            output = _get_text(part, "stdout") + _get_text(part, "stderr")
+            run.add_failure(name, _get_text(part, "longrepr"), message, "", find_quote, stage, output)
     elif outcome == "skipped":
         text = next((_get_text(part, "longrepr") for part in stages.values() if part.get("outcome") == "skipped"), "")
         match = _SKIP_REASON.search(text)

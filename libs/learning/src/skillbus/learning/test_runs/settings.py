@@ -20,6 +20,8 @@ class TestSettings(Thresholds):
     """Fewest tests of a run that is set aside for its share of failures."""
     storm_cases: int = Field(default=10, ge=1)
     """Fewest tests that were skipped for one reason, and ran in another run, to count as an environment's fault."""
+    storm_share: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Least share of a run's tests that are skipped so, for its new failures to count as the environment's too."""
     flaky_share: float = Field(default=0.5, ge=0.0, le=1.0)
     """Least share of a cluster's tests that must pass and fail on one commit, for the whole cluster to be flaky."""
     max_runs: int = Field(default=50, ge=1)

@@ -47,6 +47,11 @@ _FIELDS: Final = tuple(
         "error|reason|title|cause",
     )
 )
+_INVALID_FIELD: Final = re.compile(
+    rf"{_QUOTE}loc{_QUOTE}\s{{0,3}}:\s{{0,3}}[\[(](?P<place>[^\])]{{1,200}})[\])][^{{}}]{{0,60}}?"
+    rf"{_QUOTE}msg{_QUOTE}\s{{0,3}}:\s{{0,3}}(?P<quote>{_QUOTE})(?P<text>(?:(?!(?P=quote)).){{3,300}}?)(?P=quote)"
+)
+"""Error of a field, as FastAPI and pydantic report it."""
 _INNER_ERROR: Final = re.compile(r"(?<=[\s:\"'(])(?P<text>(?:\w+\.)*\w+(?:Error|Exception): [^\n\"]{3,300})")
 
 
@@ -63,6 +68,9 @@ def find_embedded_error(exception: str, text: str) -> str:
     """Return the error text inside the message of an assertion or HTTP error: a detail, or another exception."""
     if not is_generic(exception):
         return ""
+    if match := _INVALID_FIELD.search(text):
+        place = re.sub(r"[^\w.]+", ".", match["place"]).strip(".")
+        return f"{place}: {match['text'].strip()}"
     for pattern in _FIELDS:
         if match := pattern.search(text):
             return match["text"].strip()

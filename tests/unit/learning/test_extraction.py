@@ -70,6 +70,14 @@ def test_each_file_has_a_result_and_a_bad_one_costs_no_other(tmp_path: Path) -> 
     assert {item.kind for item in found.items} >= {LearnedKind.INCIDENT}
 
 
+def test_a_har_file_in_one_long_line_is_read(tmp_path: Path) -> None:
+    call = {"request": {"method": "GET", "url": "http://h.example/x"}, "response": {"status": 200, "content": {}}}
+    page = call | {"response": {"status": 200, "content": {"text": "x" * 200_000}}}
+    har = json.dumps({"log": {"version": "1.2", "entries": [page, call]}}).encode()
+    [file] = _extract(_job(tmp_path, {"trace.har": b"\xef\xbb\xbf" + har})).files
+    assert (file.status, file.format, file.records) == (LearnedFileStatus.READ, "har", 2)
+
+
 def test_what_several_files_say_is_one_item_with_the_evidence_of_all(tmp_path: Path) -> None:
     (item,) = _extract(_job(tmp_path, {"a.log": _LOG, "b.log": _LOG})).items
     assert item.seen == 60

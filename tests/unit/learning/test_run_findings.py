@@ -2,6 +2,8 @@
 
 from itertools import permutations
 
+import pytest
+
 from skillbus.contracts.learner.learned import LearnedItem, LearnedKind
 from skillbus.learning.redaction import redact_text
 from skillbus.learning.test_runs.learning import RunFindings, learn_from_runs
@@ -31,10 +33,11 @@ def test_a_clean_history_gives_no_item() -> None:
     assert not learn_from_reports(("a", CLEAN), ("b", CLEAN)).items
 
 
+@pytest.mark.spec("knowledge-base.md § 从测试失败中学习")
 def test_a_regression_names_its_innermost_cause_and_the_change_that_fixed_it() -> None:
     broken = write_junit(fail(CASES[:6], "shop.errors.CartError: cannot add", cause="KeyError: 'price'"))
     item = only(learn_from_reports(("a", CLEAN), ("b", broken), ("b", broken), ("c", CLEAN)))
-    assert item.kind == LearnedKind.REGRESSION
+    assert (item.kind, item.type) == (LearnedKind.REGRESSION, "test_experience")
     assert item.title == "KeyError in shop.cart:add (6 tests)"
     assert (item.scope, item.first_failed, item.fixed_by, item.seen) == ("module:shop.cart", "b", ("c",), 2)
     assert item.tests == tuple(sorted(f"tests/test_shop.py::{case}" for case in CASES[:6]))

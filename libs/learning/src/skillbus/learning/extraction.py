@@ -25,14 +25,14 @@ from skillbus.learning.logs.records.severity import Severity
 from skillbus.learning.redaction import redact_commit, redact_text
 from skillbus.learning.sources.file_format import START_BYTES, FileFormat, UnknownFormatError, recognize_format
 from skillbus.learning.sources.source_file import READ_ERRORS, SourceFile, list_source_files
-from skillbus.learning.sources.text_lines import decode_text, read_lines
+from skillbus.learning.sources.text_lines import decode_text, read_lines, read_text
 from skillbus.learning.test_runs.joining import ListedRun, read_run_list
 from skillbus.learning.test_runs.junit import read_junit
 from skillbus.learning.test_runs.learning import learn_from_runs
 from skillbus.learning.test_runs.pytest_json import read_pytest_json
 from skillbus.learning.test_runs.values import TestRun, UnreadableRunError
 from skillbus.learning.traffic.access_log import read_access_log
-from skillbus.learning.traffic.calls import UnreadableTrafficError
+from skillbus.learning.traffic.calls import HttpCall, UnreadableTrafficError
 from skillbus.learning.traffic.har import read_har
 from skillbus.learning.traffic.learning import learn_from_calls
 
@@ -94,13 +94,17 @@ class _Reader:
                     listed = read_run_list(decode_text(stream.read(_RUN_LIST_BYTES)))
                     self.listed += listed
                     return len(listed)
+            if found is FileFormat.HAR:
+                return self._add_traffic(source.name, read_har(read_text(stream)))
             lines = self._follow_lines(read_lines(stream), size_bytes)
             if found is FileFormat.LOG:
                 return self._add_log(source.name, learn_from_log(source.name, lines, self.job.settings.logs))
-            calls = read_har(f"{line}\n" for line in lines) if found is FileFormat.HAR else read_access_log(lines)
-            traffic = learn_from_calls(source.name, calls, self.job.settings.traffic)
-            self._add_items(traffic.items)
-            return traffic.calls
+            return self._add_traffic(source.name, read_access_log(lines))
+
+    def _add_traffic(self, name: str, calls: Iterable[HttpCall]) -> int:
+        traffic = learn_from_calls(name, calls, self.job.settings.traffic)
+        self._add_items(traffic.items)
+        return traffic.calls
 
     def _add_run(self, run: TestRun) -> int:
         self.runs.append(run)

@@ -37,6 +37,13 @@ def decode_text(content: bytes) -> str:
     return "\n".join(_decode_lines(b"".join(_read_chunks(BytesIO(content)))))
 
 
+def read_text(stream: BinaryIO) -> Iterator[str]:
+    """Yield the text of a document in chunks, whatever the length of its lines: UTF-8, or UTF-16 by its mark."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for chunk in _read_chunks(stream):
+        yield decoder.decode(chunk)
+
+
 def _read_chunks(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the content in chunks without a byte order mark, UTF-16 as UTF-8."""
     chunk = stream.read(_CHUNK_BYTES)

@@ -3,8 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Final
 
+import anyio
 import httpx
 from pydantic import SecretStr
 from pydantic_core import to_json
@@ -72,13 +74,14 @@ class EventStream:
         return self._ready.popleft() if self._ready else None
 
     async def read_end(self) -> None:
-        """Read to the end of the reply, if it comes soon: only then its connection is used for the next request."""
-        try:
-            async with asyncio.timeout(_ENDING_S):
-                while await anext(self._chunks, None) is not None:
-                    pass
-        except (TimeoutError, httpx.HTTPError):
-            pass
+        """Read to the end of the reply, if it comes soon: only then its connection is used for the next request.
+
+        The timeout is anyio's. That of asyncio interrupts httpcore also while it hands the connection back to its pool,
+        which then counts the connection as used for ever; on a busy machine no chat got one any more.
+        """
+        with anyio.move_on_after(_ENDING_S), suppress(httpx.HTTPError):
+            while await anext(self._chunks, None) is not None:
+                pass
 
     async def close(self) -> None:
         """End the request. Closes the connection unless the reply was read to its end."""

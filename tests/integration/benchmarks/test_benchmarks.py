@@ -27,6 +27,7 @@ TINY: Final = {
 }
 NOT_RUN_HERE: Final = {
     "chat_turns": "starts a whole system; tests/e2e chats with one",
+    "chat_turns_beside_others": "starts a whole system, and downloads FastMCP",
     "command_line": "starts a whole system; tests/e2e runs the command",
     "install_size": "fills eight environments; tests/integration/distribution installs from the wheels",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",

@@ -22,7 +22,7 @@ class SlowlyHandedBack(httpx.AsyncByteStream):
             for _ in range(10):
                 await asyncio.sleep(0)
             self.handed_back = True
-        for chunk in ():
+        for chunk in list[bytes]():
             yield chunk
 
 

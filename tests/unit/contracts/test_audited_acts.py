@@ -36,7 +36,7 @@ ACTS: Final[Mapping[str, tuple[AuditedAct, type[Message], type[Message]]]] = {
 }
 OWN_RULES: Final = {
     "made": {"id", "name", "ids"},
-    "subject": {"id", "name", "ids", "alias", "sequence", "project", "source", "model"},
+    "subject": {"id", "name", "ids", "alias", "sequence", "project", "source", "model", "call_id"},
 }
 """Last names of the fields that name a thing."""
 

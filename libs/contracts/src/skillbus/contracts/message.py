@@ -55,7 +55,7 @@ class Message(BaseModel):
         document = handler(core_schema)
         properties = handler.resolve_ref_schema(document).get("properties", {})
         for name, text in _find_docstrings(cls).items():
-            if name in properties and cls.model_fields[name].description is None:
+            if name in properties and "description" not in properties[name]:
                 properties[name] = {**properties[name], "description": text}
         return document
 

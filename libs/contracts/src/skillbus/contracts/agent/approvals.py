@@ -10,6 +10,7 @@ from skillbus.contracts.agent import SERVICE
 from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer.tools import ToolId
 from skillbus.contracts.message import Message, ProjectMessage
 from skillbus.contracts.sandbox.skill_runs import RunId
 
@@ -77,8 +78,7 @@ class CallDecided(Message):
 
     turn_id: RunId
     call_id: str
-    tool: str
-    """Id of the tool."""
+    tool: ToolId
     approved: bool
     edited: bool = False
     """True if the arguments were changed."""

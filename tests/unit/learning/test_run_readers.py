@@ -235,3 +235,12 @@ def test_a_run_tells_its_commit_and_branch_by_properties_or_by_its_name() -> Non
 def test_a_broken_run_list_is_an_error_of_the_file(text: str) -> None:
     with pytest.raises(UnreadableRunError):
         read_run_list(text)
+
+
+def test_folders_and_hashes_in_the_name_of_a_file_are_no_secrets() -> None:
+    name = "a1/pytest_json/open2soft/17_13f9ae6"
+    run = read_run(wrap("<testcase name='a'/>"), f"{name}.report.xml")
+    assert (run.run, run.commit, run.files) == (name, "13f9ae6", (f"{name}.report.xml",))
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    assert read_run(wrap("<testcase name='a'/>"), f"runs/{commit}.xml").commit == commit
+    assert "jane" not in read_run(wrap("<testcase name='a'/>"), "C:\\Users\\jane\\r.xml").model_dump_json()

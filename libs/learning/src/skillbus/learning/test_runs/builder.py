@@ -28,6 +28,8 @@ _OUTPUT_CHARACTERS: Final = 20_000
 _ID_CHARACTERS: Final = 500
 _REASONS: Final = 50
 _COMMIT: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}(?![0-9a-zA-Z])")
+_SEPARATOR: Final = re.compile(r"([/\\]|::)")
+_HOME: Final = re.compile(r"(?P<root>(?:^|[/\\])(?:home|Users)[/\\])[^/\\<]+")
 _ENDINGS: Final = re.compile(
     r"(?:[._-](?:junit|xunit|surefire|pytest|test-?report|test-?results?|report|results?))*(?:\.(?:xml|json))?(?:\.gz)?$",
     re.IGNORECASE,
@@ -106,7 +108,7 @@ class RunBuilder:
                 assertion=_clean(cause.assertion)[:200],
                 embedded=_clean(embedded)[:400],
                 frames=cause.frames,
-                file=redact_text(self.file)[:300],
+                file=redact_path(self.file)[:300],
                 line=line,
                 quote=_clean(quote)[:QUOTE_CHARACTERS] or test[:QUOTE_CHARACTERS],
             )
@@ -125,7 +127,7 @@ class RunBuilder:
 
     def build(self) -> TestRun:
         """Return the run."""
-        file = redact_text(self.file)[:300]
+        file = redact_path(self.file)[:300]
         name = PurePosixPath(file.replace("\\", "/").rpartition("!")[2]).name
         commits = _COMMIT.findall(name.lower())
         return TestRun(
@@ -155,7 +157,20 @@ def name_run(file: str) -> str:
 
 def redact_test(test: str) -> str:
     """Return a test's id without secrets and control characters."""
-    return _clean(redact_text(test[:_ID_CHARACTERS])) or "unnamed"
+    path, bracket, parameters = test[:_ID_CHARACTERS].partition("[")
+    return _clean(redact_path(path) + redact_text(bracket + parameters)) or "unnamed"
+
+
+def redact_path(path: str) -> str:
+    """Return a path without names of users and secrets, part by part: many short parts in a row are no random string.
+
+    Hashes of commits stay.
+    """
+    parts = []
+    for part in _SEPARATOR.split(_HOME.sub(r"\g<root><user>", path)):
+        plain = _COMMIT.sub("0", part)
+        parts.append(part if redact_text(plain) == plain else redact_text(part))
+    return "".join(parts)
 
 
 def parse_time(value: str | float) -> str:

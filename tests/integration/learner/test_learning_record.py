@@ -32,7 +32,7 @@ from skillbus.learner.wiring import open_learner
 from skillbus.sql.database import open_database
 
 from .fake_services import open_fake_retriever
-from .test_learning_jobs import HERE, list_pending, make_file, make_settings
+from .test_learning_jobs import ENDS_WITHIN_S, HERE, list_pending, make_file, make_settings
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LEASE = timedelta(seconds=30)
@@ -169,7 +169,7 @@ async def test_the_job_of_a_killed_learner_is_begun_again_but_not_forever(
     async with open_fake_retriever(bus), open_learner(bus, settings, "fake_extraction"):
         selector = LearningJobSelector(id=job.id)
         ended = await eventually(
-            lambda: bus.caller.call(GET_LEARNING_JOB, selector), lambda now: now.ended_at is not None
+            lambda: bus.caller.call(GET_LEARNING_JOB, selector), lambda now: now.ended_at is not None, ENDS_WITHIN_S
         )
         assert ended.status is status
         assert await list_pending(bus) == (["a=1"] if status is LearningStatus.DONE else [])

@@ -88,7 +88,8 @@ async def learn_files(  # noqa: PLR0913 (one parameter for each option)
         )
     if started.repeated:
         session.output.print_note("The project has learned from these files before.")
-    await _show_report(session, await follow_job(session, started.job, build_headers(by)))
+    job = await follow_job(session, started.job, build_headers(by))
+    await _show_report(session, job, is_repeated=started.repeated)
 
 
 @remote_command("skillbus learn jobs --status failed")
@@ -152,13 +153,14 @@ async def manage_sources(session: Session, source: SourceName = None, enabled: E
     session.output.show_result(switch, lambda: f"{switch.source}: learning is {'on' if switch.enabled else 'off'}")
 
 
-async def _show_report(session: Session, job: LearningJob) -> None:
+async def _show_report(session: Session, job: LearningJob, *, is_repeated: bool = False) -> None:
     """Show a job and its report. Exits with 1 if the job failed."""
     from skillbus.cli.learn.job_follower import fetch_report  # noqa: PLC0415
     from skillbus.cli.learn.view import render_report  # noqa: PLC0415
 
     report = await fetch_report(session.connection, job)
-    document = {"job": job.model_dump(mode="json"), **report.model_dump(mode="json", include={"files", "items"})}
+    known: dict[str, object] = {"job": job.model_dump(mode="json"), "repeated": is_repeated}
+    document = {**known, **report.model_dump(mode="json", include={"files", "items"})}
     session.output.show_result(document, lambda: render_report(report))
     if job.status is LearningStatus.FAILED:
         session.fail(LearningFailedError(job.error or "", "Correct the cause and learn from the files again."))

@@ -97,6 +97,10 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}|[0-9a-f]{64}")
 _PARTS: Final = re.compile(r"[/_=-]+")
 _MOBILE_CN: Final = re.compile(r"(?:\+?86)?1[3-9]\d{9}")
 
+_PATH_SEPARATOR: Final = re.compile(r"([/\\]|::)")
+_HOME_FOLDER: Final = re.compile(r"(?P<root>(?:^|[/\\])(?:home|Users)[/\\])[^/\\<]+")
+_COMMIT_IN_NAME: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}(?![0-9a-zA-Z])")
+
 
 def redact_text(text: str) -> str:
     """Return the text with a placeholder such as `<token>` or `<email>` in place of each secret."""
@@ -108,6 +112,18 @@ def redact_text(text: str) -> str:
 def redact_commit(commit: str) -> str:
     """Return the id of a commit: a hash as it is, anything else redacted."""
     return commit if _COMMIT.fullmatch(commit) else redact_text(commit)
+
+
+def redact_path(path: str) -> str:
+    """Return a path without names of users and secrets, part by part: many short parts in a row are no random string.
+
+    Hashes of commits stay.
+    """
+    parts = []
+    for part in _PATH_SEPARATOR.split(_HOME_FOLDER.sub(r"\g<root><user>", path)):
+        plain = _COMMIT_IN_NAME.sub("0", part)
+        parts.append(part if redact_text(plain) == plain else redact_text(part))
+    return "".join(parts)
 
 
 def _keep(group: str, placeholder: str) -> Callable[[re.Match[str]], str]:

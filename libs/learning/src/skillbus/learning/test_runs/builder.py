@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Final
 
-from skillbus.learning.redaction import redact_commit, redact_text
+from skillbus.learning.redaction import redact_commit, redact_path, redact_text
 from skillbus.learning.test_runs.failures.failure_text import parse_failure
 from skillbus.learning.test_runs.failures.signatures import find_embedded_error, mask_message
 from skillbus.learning.test_runs.values import (
@@ -28,8 +28,6 @@ _OUTPUT_CHARACTERS: Final = 20_000
 _ID_CHARACTERS: Final = 500
 _REASONS: Final = 50
 _COMMIT: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}(?![0-9a-zA-Z])")
-_SEPARATOR: Final = re.compile(r"([/\\]|::)")
-_HOME: Final = re.compile(r"(?P<root>(?:^|[/\\])(?:home|Users)[/\\])[^/\\<]+")
 _ENDINGS: Final = re.compile(
     r"(?:[._-](?:junit|xunit|surefire|pytest|test-?report|test-?results?|report|results?))*(?:\.(?:xml|json))?(?:\.gz)?$",
     re.IGNORECASE,
@@ -159,18 +157,6 @@ def redact_test(test: str) -> str:
     """Return a test's id without secrets and control characters."""
     path, bracket, parameters = test[:_ID_CHARACTERS].partition("[")
     return _clean(redact_path(path) + redact_text(bracket + parameters)) or "unnamed"
-
-
-def redact_path(path: str) -> str:
-    """Return a path without names of users and secrets, part by part: many short parts in a row are no random string.
-
-    Hashes of commits stay.
-    """
-    parts = []
-    for part in _SEPARATOR.split(_HOME.sub(r"\g<root><user>", path)):
-        plain = _COMMIT.sub("0", part)
-        parts.append(part if redact_text(plain) == plain else redact_text(part))
-    return "".join(parts)
 
 
 def parse_time(value: str | float) -> str:

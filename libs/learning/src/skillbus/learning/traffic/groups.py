@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skillbus.contracts.learner.learned import EvidenceQuote
-from skillbus.learning.redaction import redact_text
+from skillbus.learning.redaction import redact_path, redact_text
 from skillbus.learning.traffic.calls import HttpCall
 from skillbus.learning.traffic.paths import PathSegments, PathTemplates, split_path
 from skillbus.learning.traffic.settings import TrafficSettings
@@ -119,4 +119,4 @@ def _quote_call(file: str, call: HttpCall) -> EvidenceQuote:
     else:
         start, end, line = (match.start() if match else 0), len(source), call.line
     quote = source[start : min(end, start + _QUOTE_CHARACTERS)].strip()
-    return EvidenceQuote(file=redact_text(file)[:300], line=line, quote=quote.replace("\x00", "") or "{}")
+    return EvidenceQuote(file=redact_path(file)[:300], line=line, quote=quote.replace("\x00", "") or "{}")

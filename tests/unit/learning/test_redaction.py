@@ -62,6 +62,7 @@ def test_a_secret_is_replaced_where_its_form_shows_it(text: str, redacted: str) 
         "tests/unit/test_serializers_of_all_kinds.py::TestSerializer::test_alt_salt[value0]",
         "org/apache/zookeeper/server/quorum/QuorumCnxManager",
         "ConnectionResetErrorAndSomething2Long",
+        "authentication failure; logname= uid=0 euid=0",
         "order 10012345678901 at 1767225600717",
         "blk_-4539578763621486",
         "card 4111111111111112 has a wrong check digit",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from skillbus.contracts.learner.learned import LearnedFile, LearnedFileStatus, LearnedItem
+from skillbus.contracts.learner.learned import EvidenceQuote, LearnedFile, LearnedFileStatus, LearnedItem
 from skillbus.learning.job import (
     Extraction,
     ExtractionJob,
@@ -98,7 +98,7 @@ class _Reader:
                 return self._add_traffic(source.name, read_har(read_text(stream)))
             lines = self._follow_lines(read_lines(stream), size_bytes)
             if found is FileFormat.LOG:
-                return self._add_log(source.name, learn_from_log(source.name, lines, self.job.settings.logs))
+                return self._add_log(learn_from_log(source.name, lines, self.job.settings.logs))
             return self._add_traffic(source.name, read_access_log(lines))
 
     def _add_traffic(self, name: str, calls: Iterable[HttpCall]) -> int:
@@ -110,13 +110,12 @@ class _Reader:
         self.runs.append(run)
         return run.cases
 
-    def _add_log(self, name: str, found: LogFindings) -> int:
+    def _add_log(self, found: LogFindings) -> int:
         self._add_items(found.items)
         severe_first = sorted(found.templates, key=lambda it: (-max(it.level, Severity.INFO), -it.count))
         for template in severe_first[: self.job.settings.max_sections]:
             title = f"{template.level.name}, {template.count} times"
-            line = template.first_line
-            self.sections += [QuotedSection(title=title, file=name, line=line, text=it) for it in template.samples[:2]]
+            self.sections += [_quote_section(title, quote) for quote in template.quotes[:2]]
         return found.records
 
     def _add_items(self, items: Iterable[LearnedItem]) -> None:
@@ -204,5 +203,8 @@ def _apply_context(runs: Sequence[TestRun], context: KnownRun) -> Iterator[TestR
 
 def _quote_items(items: Iterable[LearnedItem]) -> Iterator[QuotedSection]:
     for item in items:
-        for quote in item.evidence[:2]:
-            yield QuotedSection(title=item.title, file=quote.file, line=quote.line, text=quote.quote)
+        yield from (_quote_section(item.title, quote) for quote in item.evidence[:2])
+
+
+def _quote_section(title: str, quote: EvidenceQuote) -> QuotedSection:
+    return QuotedSection(title=title, file=quote.file, line=quote.line, text=quote.quote)

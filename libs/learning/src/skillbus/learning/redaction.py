@@ -71,7 +71,8 @@ _BEARER: Final = re.compile(
 _FLAG: Final = re.compile(rf"(?P<name>(?<!\S)--?{_SENSITIVE_NAME}[ =]{{1,2}}){_VALUE}", _FLAGS)
 _FIELD: Final = re.compile(rf"(?P<name>(?<![\w.-]){_SENSITIVE_NAME}{_ASSIGNED}){_VALUE}", _FLAGS)
 _USER_FIELD: Final = re.compile(
-    rf"(?P<name>(?<![\w.-])(?:[re]?user(?:[_-]?name)?|login|logname|account|用户名?|账号){_ASSIGNED}){_VALUE}",
+    rf"(?P<name>(?<![\w.-])(?:[re]?user(?:[_-]?name)?|login|logname|account|用户名?|账号){_ASSIGNED})"
+    rf"(?!\w{{1,40}}=){_VALUE}",  # the value is empty if another field follows
     _FLAGS,
 )
 _HOME: Final = re.compile(r"(?P<root>(?:/home/|/Users/|\b[A-Za-z]:\\{1,2}Users\\{1,2}))(?!<)[^\s/\\\"':;,<>|*?]{1,64}")

@@ -70,7 +70,7 @@ def write_fact(file: str, fact: SettingFact) -> LearnedItem:
     name, value = redact_text(fact.name), redact_text(fact.value)
     owner = f" of {component}" if component else ""
     content = f"The log shows `{name}={value}`{owner} in {fact.count} records, and no other value."
-    quote = _quote_record(file, fact.first, around=f"{fact.name}")
+    quote = quote_record(file, fact.first, around=f"{fact.name}")
     return LearnedItem(
         kind=LearnedKind.CONFIG,
         type="project_config",
@@ -122,10 +122,10 @@ def _iterate_quotes(file: str, incident: LogIncident) -> Iterator[EvidenceQuote]
         for text, statistics in incident.templates.items():
             samples = statistics.samples or ([statistics.first] if statistics.first else [])
             if place < len(samples):
-                yield _quote_record(file, samples[place], template=text)
+                yield quote_record(file, samples[place], template=text)
 
 
-def _quote_record(file: str, record: LogRecord, template: str = "", around: str = "") -> EvidenceQuote:
+def quote_record(file: str, record: LogRecord, template: str = "", around: str = "") -> EvidenceQuote:
     """Return a literal quote of the redacted line: the message, or the longest part of it without names as values."""
     line = redact_text(record.text)
     start = line.find(redact_text(record.message)[:40]) if record.message else 0

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from skillbus.contracts.learner.learned import LearnedItem
+from skillbus.contracts.learner.learned import EvidenceQuote, LearnedItem
 from skillbus.learning.logs.facts import FactCollector
 from skillbus.learning.logs.incidents import find_incidents
-from skillbus.learning.logs.items import write_fact, write_incident
+from skillbus.learning.logs.items import quote_record, write_fact, write_incident
 from skillbus.learning.logs.records.reader import read_records
 from skillbus.learning.logs.records.severity import Severity
 from skillbus.learning.logs.settings import LogSettings
@@ -23,7 +23,8 @@ class LogTemplate:
     level: Severity
     first_line: int
     """Number of the first line with it, counted from 1."""
-    samples: tuple[str, ...]
+    quotes: tuple[EvidenceQuote, ...]
+    """Samples without the names of people and hosts, as items quote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,17 @@ def learn_from_log(file: str, lines: Iterable[str], settings: LogSettings, known
     items = [write_incident(file, incident) for incident in incidents]
     items += [write_fact(file, fact) for fact in facts.select_facts(settings.min_fact_records, settings.max_facts)]
     ordered = sorted(by_template.items(), key=lambda it: (-it[1].count, it[0]))
-    return LogFindings(statistics.records, tuple(_describe_template(text, it) for text, it in ordered), tuple(items))
+    return LogFindings(
+        statistics.records, tuple(_describe_template(file, text, it) for text, it in ordered), tuple(items)
+    )
 
 
-def _describe_template(text: str, statistics: TemplateStatistics) -> LogTemplate:
+def _describe_template(file: str, text: str, statistics: TemplateStatistics) -> LogTemplate:
     samples = statistics.samples or ([statistics.first] if statistics.first else [])
     return LogTemplate(
         redact_text(text),
         statistics.count,
         statistics.severity,
         statistics.first.line if statistics.first else 0,
-        tuple(redact_text(record.text)[:500] for record in samples),
+        tuple(quote_record(file, record, template=text) for record in samples),
     )

@@ -5,7 +5,7 @@ import base64
 import json
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,9 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 from skillbus.contracts.indexer.skills import GET_SKILL, PIN_SKILL, UPLOAD_REJECTED
 from skillbus.contracts.learner.index import KNOWLEDGE_INDEXED, KnowledgeIndexed
+from skillbus.contracts.learner.learning_jobs import LOG_PARSED, TEST_FINISHED
 from skillbus.contracts.message import Message
-from skillbus.contracts.resources import LEARNER_INDEXED, PACKAGES, RUN_FILES, UPLOADS
+from skillbus.contracts.resources import EVENTS, LEARNER_INDEXED, LEARNING_FILES, PACKAGES, RUN_FILES, UPLOADS
 from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED
 from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
@@ -176,6 +177,28 @@ async def test_services_of_every_zone_know_how_much_room_jetstream_has(bus_of: D
         with pytest.raises(RequestError, match="JetStream's file limit of 12288 MiB") as full:
             room.check(just_fits)
         assert full.value.code is ErrorCode.STORAGE_FULL
+
+
+async def test_callers_publish_events_that_start_learning_and_the_gateway_stores_files_that_the_learner_deletes(
+    bus_of: DeployedBus,
+) -> None:
+    async with bus_of.connect("client") as client:
+        for event in (LOG_PARSED, TEST_FINISHED):
+            stored = await client.client.request(event.subject("task-1"), b'{"text": "a"}', timeout=5)
+            assert json.loads(stored.data)["stream"] == EVENTS.name
+        assert client.refused == []
+    async with bus_of.open_bus("gateway") as gateway, bus_of.open_bus("learner") as learner:
+        kept = await (await open_object_store(gateway, LEARNING_FILES)).put_pieces(
+            "default/a", _iterate(b"one", b"two")
+        )
+        files = await open_object_store(learner, LEARNING_FILES)
+        assert (kept.size_bytes, await files.get("default/a", 10)) == (6, b"onetwo")
+        await files.delete("default/a")
+
+
+async def _iterate(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 async def test_the_indexer_replays_and_drops_dead_letters_for_the_gateway(bus_of: DeployedBus) -> None:

@@ -30,6 +30,7 @@ NOT_RUN_HERE: Final = {
     "chat_turns_beside_others": "starts a whole system, and downloads FastMCP",
     "command_line": "starts a whole system; tests/e2e runs the command",
     "install_size": "fills eight environments; tests/integration/distribution installs from the wheels",
+    "log_templates": "needs drain3, and logs that are not in the repository",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",
     "standalone_footprint": "starts a whole system; tests/integration/standalone does so too",
     "tool_search_beside_lancedb": "needs the dependency group `bench`",

@@ -9,8 +9,10 @@ from typing import Final
 from skillbus.learning.logs.templates.masking import VALUE, collapse_lists
 
 _PARTS: Final = re.compile(r"<\*>|\s+|[^\s=:,;()\[\]{}\"'|<>]+|.", re.DOTALL)
+_CALL: Final = re.compile(r"(?<![\w.:])[A-Za-z]\w*\(<\*>\)")
+"""A word with a value in parentheses."""
 _WORD: Final = re.compile(r"[^\W_]")
-_STATE: Final = re.compile(r"[A-Z][A-Z_-]+")
+_STATE: Final = re.compile(r"(?:[a-z][\w$]*\.(?:[\w$]+\.)*)?[A-Z][A-Z_-]+")
 """A word in capitals names a state, a method or a signal."""
 _IDENTIFIER: Final = re.compile(r"[^\W\d_][a-z]*[A-Z_.$@\\/-]|.*[^\x00-\x7f]")
 """A word with an inner capital, dot, underscore, hyphen or a letter beyond ASCII is rather a name than a word."""
@@ -55,7 +57,7 @@ class Generalizer:
                 break
         found = {"".join(parts): texts for parts, texts in members.items()}
         for template, texts in found.items():
-            target = self.match_template(template, found) or template
+            target = self.match_template(template, found) or _match_call(template, found) or template
             for text in texts:
                 templates[text] = target
         return templates
@@ -95,6 +97,16 @@ class Generalizer:
         return changed
 
 
+def _match_call(template: str, known: Container[str]) -> str | None:
+    """Return the known template that has a value where this one has a word with a value in parentheses, or None."""
+    for call in _CALL.finditer(template):
+        rest = template[: call.start()], template[call.end() :]
+        joined = collapse_lists(VALUE.join(rest))
+        if joined in known and sum(1 for part in _PARTS.findall(joined) if _WORD.match(part)) >= 2:
+            return joined
+    return None
+
+
 def _put_values(parts: Parts, place: Place) -> str:
     return collapse_lists("".join(VALUE if number in place else part for number, part in enumerate(parts)))
 
@@ -132,13 +144,15 @@ def _select_varying(place: Place, group: list[Parts]) -> list[Parts]:
     )
     if constants < len(place):
         return []
+    words = (number for number, part in enumerate(group[0]) if part != VALUE and _WORD.match(part))
+    start = next(words, 0)
     for position in place:
-        group = _select_at(position, group, constants, paired=len(place) > 1)
+        group = _select_at(position, group, constants, first=position <= start, paired=len(place) > 1)
     return group
 
 
-def _select_at(position: int, group: list[Parts], constants: int, *, paired: bool) -> list[Parts]:
-    """Return the messages of the group whose words at the position are values."""
+def _select_at(position: int, group: list[Parts], constants: int, *, first: bool, paired: bool) -> list[Parts]:
+    """Return the messages of the group whose words at the position are values. `first`: no word stands before it."""
     words = {parts[position] for parts in group}
     masked = VALUE in words
     if _are_lettered(words - {VALUE}):
@@ -149,9 +163,9 @@ def _select_at(position: int, group: list[Parts], constants: int, *, paired: boo
         group = [parts for parts in group if parts[position] in words]
     words.discard(VALUE)
     if masked:
-        enough = position > 0 or constants >= 3
-    elif position == 0:
-        enough = len(words) >= _FIRST_WORDS
+        enough = not first or constants >= 3
+    elif first:
+        enough = constants >= 2 and len(words) >= _FIRST_WORDS
     else:
         names = sum(1 for word in words if _IDENTIFIER.match(word))
         enough = len(words) >= (_WORDS if paired or names * 2 < len(words) else _IDENTIFIERS)
@@ -161,4 +175,4 @@ def _select_at(position: int, group: list[Parts], constants: int, *, paired: boo
 def _are_lettered(words: set[str]) -> bool:
     """Return whether the words are one name with different last letters, such as sda, sdb and sdc."""
     stems = {word[:-1] for word in words}
-    return len(words) >= _IDENTIFIERS and len(stems) == 1 and len(next(iter(stems))) >= 2
+    return len(words) >= _IDENTIFIERS and len(stems) == 1 and len(next(iter(stems))) != 1

@@ -141,7 +141,13 @@ class LazyCommand(TyperCommand):
             args = args[:at]
         for alias, option in self.spec.aliases.items():
             args = [option + arg.removeprefix(alias) if arg.partition("=")[0] == alias else arg for arg in args]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            # Typer passes on what pydantic says about values.
+            message = error.message.removeprefix("Value error, ").partition(", unable to parse")[0]
+            error.message = message.replace("Input should be", "must be", 1)
+            raise
 
     def collect_usage_pieces(self, ctx: "Context") -> list[str]:
         """Return the pieces of the usage line."""

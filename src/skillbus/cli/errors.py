@@ -80,7 +80,7 @@ class ProblemError(CliError):
     """A problem document of the server (RFC 9457), kept whole."""
 
     def __init__(self, problem: Mapping[str, object], status: int, advice: str) -> None:
-        super().__init__(_name_commands(str(problem.get("detail") or "")), advice)
+        super().__init__(name_commands(str(problem.get("detail") or "")), advice)
         self.problem = dict(problem)
         self.status = status
         self.problem_code = str(problem.get("code") or "")
@@ -120,7 +120,7 @@ class ProblemError(CliError):
         return bool(self.detail) and self.problem_code in _DETAIL_IS_TITLE
 
 
-def _name_commands(text: str) -> str:
+def name_commands(text: str) -> str:
     """Replace names of operations by the commands of this command line that do the same."""
     return re.sub(r"`(\w+)`", lambda found: f"`{_COMMANDS.get(found[1], found[1])}`", text)
 

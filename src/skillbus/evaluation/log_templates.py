@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skillbus.calibration.errors import BadLineError, TooLittleError, UnreadableFileError
+from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.learning.logs.records.reader import read_records
 from skillbus.learning.logs.templates.miner import OTHER, LogMiner
 
@@ -59,7 +59,7 @@ def measure_log_folder(folder: Path) -> LogReport:
     """
     logs = [path for path in sorted(folder.glob("*.log")) if _truth_path(path) is not None]
     if not logs:
-        raise TooLittleError(f"logs with *{_TRUTH} beside them in {folder}", 0, 1)
+        raise UnreadableFileError(folder, f"no *.log in it has a *{_TRUTH} beside it")
     return LogReport({name_log(path): _measure_log(path) for path in logs})
 
 

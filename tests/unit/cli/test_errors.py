@@ -195,6 +195,20 @@ def test_an_address_or_key_that_cannot_be_used_is_wrong_usage(
     assert server.requests == []
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["runs", "list", "--limit", "x"], "Invalid value for '--limit': must be a valid integer\n"),
+        (["learn", "jobs", "--status", "x"], "Invalid value for '--status': 'x' is not one of 'queued'"),
+    ],
+)
+def test_a_wrong_value_is_explained_without_words_of_pydantic(
+    skillbus: CommandLine, words: list[str], told: str
+) -> None:
+    result = skillbus(*words)
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
 def test_an_install_without_a_server_is_exit_3_and_tries_once(skillbus: CommandLine, skill_folder: Path) -> None:
     tried: list[httpx.Request] = []
 

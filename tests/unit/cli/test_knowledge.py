@@ -201,17 +201,25 @@ def test_pending_items_are_reviewed_and_the_exit_code_says_whether_all_were(
 ) -> None:
     """knowledge-base.md § 批量审核"""
     good = {"id": "i-0", "ok": True, "status": "active", "version": 2}
-    bad = {"id": "i-1", "ok": False, "code": "conflict", "error": "it is archived"}
+    bad = {"id": "i-1", "ok": False, "code": "conflict", "error": "it is archived; `list_knowledge` lists items"}
     base.answers["POST /review"] = {"results": [good], "succeeded": 1, "failed": 0}
     words = ["approve", "i-0", "i-0", "--reason", "checked", "--project", "p"]
     assert skillbus("knowledge", "review", *words, externals=base.externals()).exit_code == 0
     assert base.body() == {"ids": ["i-0"], "action": "approve", "reason": "checked", "project": "p"}
     base.answers["POST /review"] = {"results": [good, bad], "succeeded": 1, "failed": 1}
     result = skillbus("knowledge", "review", "reject", "i-0", "i-1", externals=base.externals())
-    assert (result.exit_code, "it is archived" in result.stdout) == (1, True)
-    assert "1 of 2 items were not reviewed" in result.stderr
+    assert (result.exit_code, "it is archived; `skillbus knowledge list`" in result.stdout) == (1, True)
+    assert "not reviewed: 1 of 2 items" in result.stderr
     whole = skillbus("knowledge", "review", "reject", "i-0", "i-1", "--json", externals=base.externals())
     assert (whole.exit_code, whole.stderr, json.loads(whole.stdout)["failed"]) == (1, "", 1)
+
+
+@pytest.mark.parametrize("words", [("snooze",), ("approve", "--until", "2027-01-01T00:00:00Z")])
+def test_the_end_of_a_snooze_is_asked_for_by_its_option(
+    skillbus: CommandLine, base: FakeKnowledge, words: tuple[str, ...]
+) -> None:
+    result = skillbus("knowledge", "review", *words, "i-0", externals=base.externals())
+    assert (result.exit_code, "Invalid value for --until: `snooze` needs it" in result.stderr) == (2, True)
 
 
 def test_feedback_is_given_and_the_use_of_the_item_is_shown(skillbus: CommandLine, base: FakeKnowledge) -> None:

@@ -135,6 +135,17 @@ def test_people_see_items_with_their_evidence_and_what_could_not_be_read(
     assert learner.requests[0].headers["Skillbus-Actor"] == "lin"
 
 
+def test_the_report_of_an_earlier_job_does_not_call_its_items_new(
+    learn: Callable[..., Result], learner: FakeLearner, folder: Path
+) -> None:
+    learner.started |= {"repeated": True}
+    result = learn(folder)
+    assert result.exit_code == 0, result.output
+    assert "learned from these files before" in result.output
+    assert "Nothing new now. The job of 2026-01-01" in result.stdout
+    assert "lists them for review" not in result.stdout
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

@@ -40,4 +40,5 @@ def test_a_row_without_its_line_is_told(logs: Path) -> None:
 
 
 def test_a_folder_without_logs_is_told(tmp_path: Path) -> None:
-    assert evaluate(str(tmp_path)).exit_code == 1
+    result = evaluate(str(tmp_path))
+    assert (result.exit_code, "no *.log in it has a *_structured_corrected.csv beside it" in result.output) == (1, True)

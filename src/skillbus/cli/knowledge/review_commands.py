@@ -10,6 +10,7 @@ from skillbus.cli.errors import NotReviewedError
 from skillbus.cli.knowledge import review_view, view
 from skillbus.cli.knowledge.options import By, Id, Reason, build_headers, read_item_id
 from skillbus.cli.options import build_request
+from skillbus.cli.output import format_number
 from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
 from skillbus.contracts.learner.proposals import ProposalKind, ProposalsListed, WaitingProposal
@@ -86,6 +87,8 @@ async def review_items(  # noqa: PLR0913 (one parameter for each option)
 
     Exits with 1 if any could not be reviewed; the others are.
     """
+    if (action is ReviewAction.SNOOZE) != (until is not None):
+        raise typer.BadParameter("`snooze` needs it, and no other decision has it", param_hint="--until")
     edits = {"title": title, "content": content, "scope": scope}
     changes = {name: value for name, value in edits.items() if value is not None}
     fields = {"ids": list(dict.fromkeys(items)), "action": action, "reason": reason, "other": other, "until": until}
@@ -96,4 +99,6 @@ async def review_items(  # noqa: PLR0913 (one parameter for each option)
     session.output.show_result(found, lambda: view.render_reviewed(found))
     if found.failed:
         advice = "`skillbus knowledge list --status pending` shows the pending items."
-        session.fail(NotReviewedError(f"{found.failed} of {len(found.results)} items were not reviewed", advice))
+        session.fail(
+            NotReviewedError(f"not reviewed: {found.failed} of {format_number(len(found.results), 'item')}", advice)
+        )

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skillbus.cli import tables
+from skillbus.cli.errors import name_commands
 from skillbus.cli.output import clean_line, clean_text, format_number
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
 
@@ -154,10 +155,19 @@ def render_diff(found: KnowledgeDiffed, *, coloured: bool) -> RenderableType:
 def render_reviewed(found: KnowledgeReviewed) -> RenderableType:
     """Render the outcome of a review for each item."""
     rows = [
-        (it.id, it.status.value if it.ok and it.status else "failed", str(it.version or "-"), it.error or "")
+        (
+            it.id,
+            it.status.value if it.ok and it.status else "failed",
+            str(it.version or "-"),
+            _explain_failure(it.error),
+        )
         for it in found.results
     ]
     return tables.build_table(("id", "status", "version", "problem"), rows, numbers=("version",), whole=("id",))
+
+
+def _explain_failure(error: str | None) -> str:
+    return name_commands(error or "").replace("`other`", "`--other`")
 
 
 def render_usage(found: ItemUsage) -> RenderableType:

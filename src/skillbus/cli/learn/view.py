@@ -42,8 +42,8 @@ def render_sources(sources: Sequence[LearningSwitch]) -> RenderableType:
     return tables.build_table(("switched off", "since", "by"), rows)
 
 
-def render_report(report: LearningReport) -> RenderableType:
-    """Render a job with its items and the files that could not be read."""
+def render_report(report: LearningReport, *, is_repeated: bool = False) -> RenderableType:
+    """Render a job with its items and the files that could not be read. `is_repeated`: the job was an earlier one."""
     parts: list[RenderableType] = []
     if report.items:
         headings = ("kind", "title", "seen", "confidence", "evidence")
@@ -53,7 +53,7 @@ def render_report(report: LearningReport) -> RenderableType:
     if problems:
         rows_of_files = [(file.path, file.status.value, file.error or "") for file in problems[:_FILES]]
         parts += [tables.build_table(("file", "result", "reason"), rows_of_files), Text()]
-    return Group(*parts, Text(_summarize(report.job, report.files), "dim"))
+    return Group(*parts, Text(_summarize(report.job, report.files, is_repeated=is_repeated), "dim"))
 
 
 def _format_item(item: LearnedItem) -> tuple[str, ...]:
@@ -65,10 +65,12 @@ def _format_item(item: LearnedItem) -> tuple[str, ...]:
     return item.kind.value, item.title, str(item.seen), confidence, f"{place}: {cut}"
 
 
-def _summarize(job: LearningJob, files: Sequence[LearnedFile]) -> str:
+def _summarize(job: LearningJob, files: Sequence[LearnedFile], *, is_repeated: bool) -> str:
     if job.status is not LearningStatus.DONE:
         return f"The job {job.id} is {job.status.value}."
     read = sum(file.status is LearnedFileStatus.READ for file in files)
     new = format_number(job.new_items, "new item")
-    advice = " `skillbus knowledge proposals` lists them for review." if job.new_items else ""
-    return f"{read} of {format_number(len(files), 'file')} read: {new}, {job.known_items} known before.{advice}"
+    summary = f"{read} of {format_number(len(files), 'file')} read: {new}, {job.known_items} known before."
+    if is_repeated:
+        return f"Nothing new now. The job of {job.created_at.astimezone():%Y-%m-%d %H:%M}: {summary}"
+    return f"{summary} `skillbus knowledge proposals` lists them for review." if job.new_items else summary

@@ -95,8 +95,8 @@ def describe_unapproved(tools: Sequence[str]) -> str:
     """Return the line at the end of an answer without the calls of tools that nobody could approve."""
     names = ", ".join(dict.fromkeys(tools))
     return (
-        f"[Not called, because a person has to approve it: {names}. To approve it, ask again with `skillbus chat`, or "
-        "in a stream with the option `events` of skillbus. Or call it yourself.]"
+        f"[Not called, because a person has to approve it: {names}. To approve it, ask again with `skillbus chat` at "
+        "a terminal, or in a stream with the option `events` of skillbus. Or call it yourself.]"
     )
 
 

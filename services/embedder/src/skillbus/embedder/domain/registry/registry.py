@@ -237,7 +237,7 @@ class Registry:
         try:
             return await measure_dimensions(self._factory, provider, model)
         except ModelUnavailableError as error:
-            advice = "fix that, or give `dimensions` if you know them"
+            advice = "fix that, give `dimensions` if you know them, or add a chat model with `--chat` (kind `chat`)"
             raise ModelUnavailableError(f"the dimensions of {model.name} are unknown: {error}; {advice}") from error
 
     async def _change(self, change: Change) -> Records:

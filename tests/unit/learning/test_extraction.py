@@ -47,6 +47,26 @@ def _pack(path: Path, members: Mapping[str, bytes]) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [
+        ("nul.log", [f"2026-01-01 10:00:{second:02} ERROR pool: \0 is full" for second in range(30)]),
+        ("half.log", [json.dumps({"level": "ERROR", "message": "\ud800 is full", "logger": "\ud800"})] * 30),
+        (
+            "calls.log",
+            [json.dumps({"method": "GET", "path": "/\ud800", "status": 400, "msg": "missing header x\ud800\0"})] * 30
+            + [json.dumps({"method": "GET", "path": "/\ud800", "status": 200, "headers": {"x\ud800\0": "1"}})] * 30,
+        ),
+    ],
+)
+def test_characters_that_cannot_be_stored_cost_no_job(tmp_path: Path, name: str, records: list[str]) -> None:
+    fine = "2026-01-01 10:00:00 INFO pool: fine\n" * 2_000 if name == "nul.log" else ""
+    found = _extract(_job(tmp_path, {name: (fine + "\n".join(records)).encode()}))
+    assert [file.status for file in found.files] == [LearnedFileStatus.READ]
+    assert found.items
+    assert "\0" not in found.model_dump_json()
+
+
 def test_each_file_has_a_result_and_a_bad_one_costs_no_other(tmp_path: Path) -> None:
     files = {
         "app.log": _LOG,

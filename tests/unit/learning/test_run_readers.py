@@ -181,6 +181,12 @@ def test_a_collector_that_failed_is_a_failure_of_the_collection() -> None:
     assert [failure.stage for failure in run.failures].count("collection") == 1
 
 
+@pytest.mark.parametrize("odd", [None, 7, [], {}, [{}], {"outcome": []}, {"outcome": "failed", "crash": []}])
+def test_odd_values_in_a_report_of_pytest_are_passed_over(odd: object) -> None:
+    tests = [odd, {"nodeid": odd, "outcome": odd, "call": odd}, {"outcome": "failed", "call": odd, "setup": odd}]
+    assert read_pytest_json("run.json", BytesIO(report(created=odd, tests=tests, collectors=[odd]))).cases
+
+
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"tests": [', b'{"tests": [1,2], "a": 3}', b"[" * 200_000])
 def test_other_json_is_an_error_of_the_file(data: bytes) -> None:
     with pytest.raises(UnreadableRunError):

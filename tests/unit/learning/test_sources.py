@@ -3,6 +3,7 @@
 import gzip
 import io
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,22 @@ def test_members_of_an_archive_are_files_of_their_own(tmp_path: Path) -> None:
 
     assert [file.name for file in files] == ["logs.zip!a/app.log", "logs.zip!b.log.gz"]
     assert [file.read_start(100) for file in files] == [b"one\ntwo", b"three"]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
+@given(place=st.integers(0, 1_000), byte=st.integers(0, 255))
+def test_a_damaged_archive_raises_an_error_of_reading(
+    tmp_path_factory: pytest.TempPathFactory, method: int, place: int, byte: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"damaged-{method}.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("ä.log", b"one line\n" * 100)
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] = byte
+    path.write_bytes(content)
+    with suppress(*READ_ERRORS):
+        for file in list_source_files("damaged.zip", path):
+            file.read_start(10_000)
 
 
 def test_a_compressed_file_is_read_as_its_content(tmp_path: Path) -> None:
@@ -100,6 +117,8 @@ def test_any_bytes_are_as_many_lines_as_they_have_ends(content: bytes) -> None:
             FileFormat.ACCESS_LOG,
         ),
         ("x.har", '\ufeff{ "log": {"version": "1.2", "entries": [', FileFormat.HAR),
+        ("x.json", '{"log": {"entries": [{"request": {"url": "/a"}, "response": {"status": 200}}]}}', FileFormat.HAR),
+        ("x.log", '{"log": {"level": "info"}, "url": "/a", "status": 200}', FileFormat.ACCESS_LOG),
         ("x.xml", '<?xml version="1.0"?><testsuites><testsuite', FileFormat.JUNIT),
         ("x.json", '{"created": 1.0, "exitcode": 1, "summary": {"total": 1}, "tests": [', FileFormat.PYTEST_JSON),
         ("runs.json", '[\n {\n "run": "run01", "commit": "a1"', FileFormat.RUN_LIST),

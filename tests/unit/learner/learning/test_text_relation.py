@@ -1,5 +1,7 @@
 """Relation of a new text to a known one."""
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,12 @@ def test_texts_that_differ_in_what_they_say_are_amended(known: str, new: str, di
     comparison = compare_texts(known, new)
     assert comparison.relation is TextRelation.AMENDED
     assert set(differences) <= {*comparison.differences} or not differences
+
+
+def test_one_long_word_takes_no_long_time() -> None:
+    started = process_time()
+    assert compare_texts("a" * 20_000, "a" * 20_001).relation is TextRelation.AMENDED
+    assert process_time() - started < 5, "it took hours when each place in the word was tried"
 
 
 def test_texts_about_other_things_are_different() -> None:

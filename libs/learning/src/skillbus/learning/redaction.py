@@ -20,6 +20,7 @@ IDENTITY: Final = "<identity-number>"
 ADDRESS: Final = "<ip>"
 USER: Final = "<user>"
 PRIVATE_KEY: Final = "<private-key>"
+_REPLACEMENT: Final = "\ufffd"
 
 _LONG_CHARACTERS: Final = 24
 """Shortest run of letters, digits and separators that is examined."""
@@ -45,6 +46,8 @@ _VALUE: Final = rf"(?:{_QUOTED}|(?!<)" + r"[^\s\"',;&<>(){}\[\]\\]{1,8000})"
 _ASSIGNED: Final = rf"(?:{_QUOTE})?+\s{{0,3}}+(?::=|=>?|:|：|＝)\s{{0,3}}+"
 
 
+_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
+"""Characters that databases or UTF-8 refuse: NUL, and the halves of pairs that JSON can escape alone."""
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?!-----END )[\s\S])*(?:-----END [A-Z0-9 ]{0,50}-----)?"
@@ -194,6 +197,7 @@ def _entropy_bits(text: str) -> float:
 
 
 _REPLACEMENTS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
+    (_UNSTORABLE, _REPLACEMENT),
     (_PRIVATE_KEY, PRIVATE_KEY),
     (_URL_USER, rf"\g<scheme>{USER}:{SECRET}@"),
     (_NAMED_HEADER, _replace_named_header),

@@ -64,12 +64,12 @@ def _ending(name: str) -> str:
 def _recognize_json(text: str, ending: str) -> FileFormat:
     """Return the format of JSON: a document, or one value a line."""
     first_line = text.partition("\n")[0]
-    if _is_object(first_line):
+    if ending != ".har" and not _begins_har(first_line) and _is_object(first_line):
         if _PATH_NAMES.search(first_line) and _STATUS_NAMES.search(first_line):
             return FileFormat.ACCESS_LOG
         if "\n" in text.strip():
             return FileFormat.LOG
-    if ending == ".har" or _HAR.match(text, 1) or (_HAR.search(text[:2_000]) and '"entries"' in text):
+    if ending == ".har" or _HAR.match(text, 1) or _begins_har(text):
         return FileFormat.HAR
     if text.startswith("{") and _PYTEST_JSON.search(text) and '"summary"' in text:
         return FileFormat.PYTEST_JSON
@@ -78,6 +78,10 @@ def _recognize_json(text: str, ending: str) -> FileFormat:
     if ending in {".log", ".out", ".err", ".txt", ""}:
         return FileFormat.LOG
     raise UnknownFormatError("it is JSON of another kind than HAR, pytest-json-report or one call a line")
+
+
+def _begins_har(text: str) -> bool:
+    return _HAR.search(text, 0, 2_000) is not None and '"entries"' in text
 
 
 def _is_object(line: str) -> bool:

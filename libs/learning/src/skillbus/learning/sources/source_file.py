@@ -6,6 +6,8 @@ so a small archive cannot become an endless job.
 
 import gzip
 import io
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,7 +25,10 @@ MAX_FILE_BYTES: Final = 8 * 1024**3
 """Most bytes of one file, unpacked."""
 MAX_MEMBERS: Final = 10_000
 """Most files in an archive."""
-READ_ERRORS: Final = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+READ_ERRORS: Final = (
+    *(OSError, EOFError, UnicodeError, NotImplementedError),
+    *(zlib.error, lzma.LZMAError, zipfile.BadZipFile, struct.error),
+)
 """Errors of damaged or unsupported files, while they are read. `UnreadableSourceError` is an OSError."""
 
 

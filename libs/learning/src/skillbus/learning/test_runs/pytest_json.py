@@ -80,11 +80,11 @@ class _QuoteFinder:
 
 def _add_test(run: RunBuilder, test: Mapping[str, JsonValue], element: JsonElement) -> None:
     run.cases += 1
-    name, outcome = _get_text(test, "nodeid") or "unnamed", test.get("outcome")
+    name, outcome = _get_text(test, "nodeid") or "unnamed", _get_text(test, "outcome")
     find_quote = _QuoteFinder(element)
     stages = {stage: part for stage in _STAGES if isinstance(part := test.get(stage), dict)}
     if outcome in {"failed", "error", "rerun"}:
-        failed = [stage for stage, part in stages.items() if part.get("outcome") in {"failed", "rerun"}]
+        failed = [stage for stage, part in stages.items() if _get_text(part, "outcome") in {"failed", "rerun"}]
         for stage in failed or ["call"]:
             part = stages.get(stage, {})
             crash = part.get("crash")

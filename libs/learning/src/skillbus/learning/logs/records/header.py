@@ -46,7 +46,7 @@ class ColumnKind(StrEnum):
 
 
 _END: Final = r"(?=[\s|]|$)"
-_NAME: Final = r"[\w$./@\\#*-]*[A-Za-z_][\w$./@\\#*-]*"
+_NAME: Final = r"(?=[\w$./@\\#*-]*?[A-Za-z_])[\w$./@\\#*-]++"
 _PATTERNS: Final[dict[ColumnKind, str]] = {
     ColumnKind.TIME: rf"[\[(<]?{TIME_PATTERN}(?:[\])>:,]+{_END}|(?=[\s|,\]]|$))",
     ColumnKind.LEVEL: rf"(?:[\[<(] ?(?:{LEVEL_WORDS}) ?[\]>)]:?|(?:{LEVEL_WORDS}):?){_END}",

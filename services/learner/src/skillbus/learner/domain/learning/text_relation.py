@@ -29,10 +29,13 @@ _NUMBER: Final = re.compile(
     r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*\s?(?:%|[a-zµ°]{1,4}\b)?|[一二三四五六七八九十百千万亿两]{2,}|[一二三四五六七八九十两](?=[个条次年月日天人元倍成份])"
 )
 _NEGATION: Final = re.compile(
-    r"\b(?:not|no|never|none|without|cannot|except|unless|forbidden|prohibited|disabled?|denied|optional)\b|\w+n['’]t\b"
+    r"\b(?:not|no|never|none|without|cannot|except|unless|forbidden|prohibited|disabled?|denied|optional)\b|\b\w+n['’]t\b"
     r"|不|没有|未|无|非|禁止|除外|禁用|可选"
 )
-_NAME: Final = re.compile(r"[a-z0-9]*[a-z][a-z0-9]*(?:[-_./:][a-z0-9{}*]+)+|/[a-z0-9{}*_./-]+", re.IGNORECASE)
+_NAME: Final = re.compile(
+    r"(?<![a-z0-9])(?=[0-9]*+[a-z])[a-z0-9]++(?:[-_./:][a-z0-9{}*]++)+|/[a-z0-9{}*_./-]+", re.IGNORECASE | re.ASCII
+)
+"""Takes time linear in the length of the text: a word is tried from its start only."""
 
 
 class TextRelation(Enum):

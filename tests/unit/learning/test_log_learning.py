@@ -107,11 +107,19 @@ def test_few_items_are_proposed_those_with_the_highest_score_first() -> None:
     assert learn(lines, max_incidents=0) == ()
 
 
-def test_known_templates_are_no_news() -> None:
-    lines = [f"{clock(99 * n)} WARN app: old trouble" for n in range(30)]
-    lines += [f"{clock(99 * n + 50)} WARN app: new trouble" for n in range(10)]
-    found = learn_from_log("a", lines, LogSettings(), known={"old trouble"}).items
-    assert [item.statement.subject for item in found] == ["new trouble", "old trouble"]
+@pytest.mark.parametrize(("records", "learned"), [(2, []), (3, ["job <*> crashed on the way"])])
+def test_words_of_failure_without_a_level_need_several_records(records: int, learned: list[str]) -> None:
+    lines = ["collecting parts", "all is well here"] * 10 + [f"job {n} crashed on the way" for n in range(records)]
+    assert [item.statement.subject for item in learn(lines)] == learned
+
+
+@pytest.mark.parametrize("line", ["==== ERRORS ====", "!!!!!! Stopped: 2 errors !!!!!!", "____ FAILED part ____"])
+def test_headlines_without_a_level_are_no_incidents(line: str) -> None:
+    assert learn(["reading a part", line] * 20) == ()
+
+
+def test_rows_of_punctuation_are_no_incidents_at_any_level() -> None:
+    assert learn([*serving(20), *(f"{clock(n)} ERROR web.Server: **********" for n in range(20))]) == ()
 
 
 def test_the_innermost_exception_of_stack_traces_is_told() -> None:

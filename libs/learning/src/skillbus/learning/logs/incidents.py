@@ -1,7 +1,8 @@
 """Incidents of a log: severe templates, joined if they occur together."""
 
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Final
@@ -11,8 +12,8 @@ from skillbus.learning.logs.records.severity import Severity
 from skillbus.learning.logs.settings import LogSettings
 from skillbus.learning.logs.statistics import TemplateStatistics
 
-_KNOWN: Final = 0.25
-"""Factor of the score of templates that are known already."""
+_WORD: Final = re.compile(r"\w|<\*>")
+"""Part of any template that is more than punctuation."""
 _MOST_CANDIDATES: Final = 200
 _LEAST_SHARED: Final = 2
 _COMPONENT_SHARE: Final = 0.8
@@ -50,19 +51,19 @@ class LogIncident:
 
 
 def find_incidents(
-    statistics: Mapping[str, TemplateStatistics], windows: int, settings: LogSettings, known: Collection[str] = ()
+    statistics: Mapping[str, TemplateStatistics], windows: int, settings: LogSettings
 ) -> list[LogIncident]:
-    """Return the incidents with the highest scores. A score is severity x log(1 + count) x novelty.
+    """Return the incidents with the highest scores. A score is severity x log(1 + count).
 
     A template joins the incident of a template with a higher score, and not that of one that joined: so all members
     of an incident occur together with its first.
     """
-    severe = {text: it for text, it in statistics.items() if it.severity >= Severity.WARNING}
+    severe = {text: it for text, it in statistics.items() if it.severity >= Severity.WARNING and _WORD.search(text)}
     most = max((it.count for it in severe.values()), default=0)
     scores = {
-        text: _score_records(it.severity, it.count, text in known)
+        text: _score_records(it.severity, it.count)
         for text, it in severe.items()
-        if it.severity >= Severity.ERROR or it.count >= max(settings.min_warnings, settings.min_share * most)
+        if it.count >= _get_least_records(it, settings, most)
     }
     groups: list[list[str]] = []
     for text in sorted(scores, key=lambda it: (-scores[it], it))[:_MOST_CANDIDATES]:
@@ -78,12 +79,20 @@ def find_incidents(
         else:
             group.append(text)
     incidents = [LogIncident({text: severe[text] for text in group}) for group in groups]
-    incidents.sort(key=lambda it: -_score_records(it.severity, it.records, it.subject in known))
+    incidents.sort(key=lambda it: -_score_records(it.severity, it.records))
     return incidents[: settings.max_incidents]
 
 
-def _score_records(severity: Severity, count: int, known: bool) -> float:
-    return severity * log(1 + count) * (_KNOWN if known else 1.0)
+def _score_records(severity: Severity, count: int) -> float:
+    return severity * log(1 + count)
+
+
+def _get_least_records(statistics: TemplateStatistics, settings: LogSettings, most: int) -> float:
+    """Return how many records make the template a candidate; `most` are those of the commonest severe template."""
+    least = 1 if statistics.levelled else settings.min_unlevelled
+    if statistics.severity >= Severity.ERROR:
+        return least
+    return max(least, settings.min_warnings, settings.min_share * most)
 
 
 def _choose_component(components: Counter[str]) -> str:

@@ -1,6 +1,6 @@
 """Learning from a log: its templates, incidents and configuration facts."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skillbus.contracts.learner.learned import EvidenceQuote, LearnedItem
@@ -38,8 +38,8 @@ class LogFindings:
     """Incidents by score, then configuration facts."""
 
 
-def learn_from_log(file: str, lines: Iterable[str], settings: LogSettings, known: Collection[str] = ()) -> LogFindings:
-    """Return what the lines of a log show. `known` are templates that are no news and score less.
+def learn_from_log(file: str, lines: Iterable[str], settings: LogSettings) -> LogFindings:
+    """Return what the lines of a log show.
 
     Memory is bounded by the number of different masked messages, whatever the length of the log.
     """
@@ -48,7 +48,7 @@ def learn_from_log(file: str, lines: Iterable[str], settings: LogSettings, known
         statistics.add_record(record)
         facts.add_record(record)
     by_template, windows = statistics.build_statistics()
-    incidents = find_incidents(by_template, windows, settings, known)
+    incidents = find_incidents(by_template, windows, settings)
     items = [write_incident(file, incident) for incident in incidents]
     items += [write_fact(file, fact) for fact in facts.select_facts(settings.min_fact_records, settings.max_facts)]
     ordered = sorted(by_template.items(), key=lambda it: (-it[1].count, it[0]))

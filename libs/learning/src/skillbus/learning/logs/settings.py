@@ -12,6 +12,8 @@ class LogSettings(Thresholds):
     """Most masked messages that are kept apart before they are generalized. More bring the rarest to be forgotten."""
     min_warnings: int = Field(default=5, ge=1)
     """Fewest records of a template of warnings. One error is enough."""
+    min_unlevelled: int = Field(default=3, ge=1)
+    """Fewest records of a template whose records have no level: words of failure alone are a weak sign."""
     min_share: float = Field(default=0.02, ge=0.0, le=1.0)
     """Least share of a template of warnings among the records of the commonest severe template."""
     window_seconds: int = Field(default=30, ge=1)

@@ -31,6 +31,8 @@ class TemplateStatistics:
 
     count: int = 0
     severity: Severity = Severity.UNKNOWN
+    levelled: bool = False
+    """True if a record has a level; else the severity comes from words of failure alone."""
     first: LogRecord | None = None
     samples: list[LogRecord] = field(default_factory=list)
     components: Counter[str] = field(default_factory=Counter)
@@ -42,6 +44,7 @@ class TemplateStatistics:
         """Add the counts of the same template."""
         self.count += other.count
         self.severity = max(self.severity, other.severity)
+        self.levelled = self.levelled or other.levelled
         if self.first is None or (other.first is not None and other.first.line < self.first.line):
             self.first = other.first
         self.samples = sorted([*self.samples, *other.samples], key=lambda it: it.line)[:_SAMPLES]
@@ -75,7 +78,9 @@ class LogStatistics:
             statistics = self._by_number.setdefault(number, TemplateStatistics(first=record))
             statistics.severity = record.level or judge_message(record.message)
         statistics.count += 1
-        statistics.severity = max(statistics.severity, record.level)
+        if record.level:
+            statistics.levelled = True
+            statistics.severity = max(statistics.severity, record.level)
         if statistics.severity >= Severity.WARNING:
             self._add_severe(statistics, record)
 

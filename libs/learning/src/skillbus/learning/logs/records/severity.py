@@ -64,11 +64,24 @@ _WARNING_WORDS: Final = re.compile(
 _STATUS: Final = re.compile(r"(?:\bHTTP/\d(?:\.\d)?\"? |\bstatus(?:[ _]?code)?[\"']?[=: ]+)([45])\d\d\b", re.IGNORECASE)
 
 
+_RULERS: Final = frozenset("=-_*#!~+")
+_ROW: Final = 4
+"""Fewest equal characters that are a row."""
+
+
 def judge_message(message: str) -> Severity:
-    """Return the severity of a record without a level, by its words of failure and its HTTP status."""
+    """Return the severity of a record without level, by words of failure and HTTP status; a headline has none."""
+    if _is_headline(message):
+        return Severity.UNKNOWN
     if _ERROR_WORDS.search(message):
         return Severity.ERROR
     status = _STATUS.search(message)
     if status is not None:
         return Severity.ERROR if status[1] == "5" else Severity.WARNING
     return Severity.WARNING if _WARNING_WORDS.search(message) else Severity.UNKNOWN
+
+
+def _is_headline(message: str) -> bool:
+    """Return whether a row of punctuation stands at the start or the end, as in `==== ERRORS ====`."""
+    text = message.strip()
+    return any(row[:1] in _RULERS and row == row[:1] * _ROW for row in (text[:_ROW], text[-_ROW:]))

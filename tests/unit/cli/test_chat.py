@@ -176,6 +176,7 @@ def test_a_refusal_is_told_with_its_reason_and_the_next_step(
     assert result.exit_code == 1
     assert reason in (json.loads(result.stdout)["error"]["detail"] if as_json else result.stderr)
     assert (result.stderr if as_json else result.stdout) == ""
+    assert "No model is available" in result.output
 
 
 def test_a_turn_that_fails_in_the_middle_keeps_its_text_and_exits_with_1(skillbus: CommandLine, api: FakeTools) -> None:

@@ -298,6 +298,10 @@ def test_a_proposal_is_shown_with_its_evidence_and_the_item_that_it_would_change
     listed = skillbus("knowledge", "proposals", "--kind", "conflict", externals=base.externals()).stdout
     assert "(!) " in listed
     assert "1 proposal" in listed
+    base.answers["/proposals"] = {"proposals": [], "total": 0}
+    none = skillbus("knowledge", "proposals", "--kind", "conflict", externals=base.externals()).stdout
+    assert "No such proposal waits." in none
+    assert "Nothing waits" in skillbus("knowledge", "proposals", externals=base.externals()).stdout
 
 
 def test_a_decision_carries_the_other_item_and_the_changes_of_the_reviewer(

@@ -126,8 +126,10 @@ def test_a_folder_is_sent_as_one_job_and_its_report_is_printed_as_json(
 def test_people_see_items_with_their_evidence_and_what_could_not_be_read(
     learn: Callable[..., Result], learner: FakeLearner, folder: Path
 ) -> None:
+    learner.ended |= {"progress": {"phase": "ended"}}
     result = learn("--what", "logs", folder / "a.log", "--by", "lin")
     assert result.exit_code == 0, result.output
+    assert "ended" not in result.output
     assert "logs/a.log:7: 400 missing game-id" in result.stdout
     assert "is binary" in result.stdout
     assert "1 of 2 files read: 1 new item, 0 known before." in result.stdout

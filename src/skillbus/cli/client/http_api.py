@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from skillbus.cli.errors import CliError, NoAnswerError, ProblemError, StrangeReplyError, UnreachableError
 from skillbus.client import call
 from skillbus.client.errors import ApiError, NoReplyError, ServerUnreachableError, SkillbusError, UnexpectedReplyError
-from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 
 if TYPE_CHECKING:
     import httpx
@@ -63,7 +63,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.OVERLOADED: "Try again in a moment, or start more replicas of the service.",
     ErrorCode.INTERNAL: "Read the server's log.",
     ErrorCode.UNAVAILABLE: _UNAVAILABLE,
-    ErrorCode.MODEL_UNAVAILABLE: "`skillbus models list` shows the models, `skillbus providers test NAME` tests one.",
+    ErrorCode.MODEL_UNAVAILABLE: "`skillbus models list` shows the models, `skillbus models test NAME` tests one.",
     ErrorCode.VECTOR_STORE_UNAVAILABLE: _UNAVAILABLE,
     ErrorCode.SANDBOX_UNAVAILABLE: "Do what the message says; the machine is checked again every ten seconds.",
     ErrorCode.DEADLINE_EXCEEDED: "Try again, or give it more time.",
@@ -97,8 +97,11 @@ def make_cli_error(error: SkillbusError) -> CliError:
     """Return the error of the command line, with the next step of its user, for an error of the client."""
     match error:
         case ApiError():
-            advice = ADVICE[ErrorCode(error.code)] if error.code in set(ErrorCode) else ""
-            return ProblemError(error.document, error.status, advice)
+            if error.code not in set(ErrorCode):
+                return ProblemError(error.document, error.status, "")
+            code = ErrorCode(error.code)
+            # Errors in OpenAI's form have no title.
+            return ProblemError({"title": ERROR_CLASSES[code].title} | error.document, error.status, ADVICE[code])
         case ServerUnreachableError():
             return UnreachableError(
                 f"no server answers at {error.url} ({error.reason})",

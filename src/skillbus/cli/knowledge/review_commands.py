@@ -58,7 +58,9 @@ async def list_proposals(
         limit=limit,
     )
     document = {"proposals": [one.model_dump(mode="json") for one in found], "total": page.total}
-    session.output.show_result(document, lambda: review_view.render_proposals(found, page.total))
+    session.output.show_result(
+        document, lambda: review_view.render_proposals(found, page.total, is_filtered=bool(filters))
+    )
 
 
 @remote_command("skillbus knowledge proposal 01890000-0000-7000-8000-000000000000")

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from skillbus.contracts.learner.proposals import WaitingProposal
 
 
-def render_proposals(found: Sequence[WaitingProposal], total: int) -> RenderableType:
-    """Render the proposals that wait for review."""
+def render_proposals(found: Sequence[WaitingProposal], total: int, *, is_filtered: bool = False) -> RenderableType:
+    """Render the proposals that wait for review. `is_filtered`: others may wait, too."""
+    if not found and is_filtered:
+        return Text("No such proposal waits. `skillbus knowledge proposals` lists those that do.")
     if not found:
         return Text("Nothing waits for review. `skillbus learn` learns from logs and test runs.")
     rows = [(one.item.id, one.proposal.kind.value, one.proposal.learned.kind.value, _mark_title(one)) for one in found]

@@ -123,5 +123,6 @@ async def _follow_once(connection: "ApiConnection", job: LearningJob, show_bytes
                 job = parse_reply(LearningJob, value, response)
                 progress = job.progress
                 is_reading = progress.phase in {LearningPhase.FETCHING, LearningPhase.READING}
-                show_bytes.show(progress.phase.value, progress.bytes_done if is_reading else None)
+                if progress.phase is not LearningPhase.ENDED:
+                    show_bytes.show(progress.phase.value, progress.bytes_done if is_reading else None)
     return job

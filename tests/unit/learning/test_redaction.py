@@ -29,6 +29,10 @@ _JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
         f"C:\\Users\\{_CANARY}\\project",
         f"{_CANARY}@example.com wrote",
         f"login user={_CANARY} rhost=x",
+        f"<soap:password>{_CANARY}</soap:password>",
+        f"GET /login?next=a%26password%3D{_CANARY}",
+        f"body=%7B%22password%22%3A%22{_CANARY}%22%7D",
+        f'{{"key": "api_key", "value": "{_CANARY}"}}',
     ],
 )
 def test_a_secret_is_replaced_where_its_surroundings_show_it(text: str) -> None:
@@ -45,6 +49,10 @@ def test_a_secret_is_replaced_where_its_surroundings_show_it(text: str) -> None:
         ("card 4111 1111 1111 1111 was declined", "card <card> was declined"),
         ("来自13812345678的短信", "来自<phone>的短信"),
         ("密钥sk-abcdefghijklmnopqrst1已失效", "密钥<token>已失效"),
+        (
+            "https://shop.example.com/reset/nskZfKLpangNJpFY5tAaGWnqkKWr9nad/x",
+            "https://shop.example.com/reset/<secret>/x",
+        ),
         ("id 11010519491231002X", "id <identity-number>"),
         ("from 10.0.0.1 and fe80::1", "from <ip> and <ip>"),
     ],
@@ -58,6 +66,8 @@ def test_a_secret_is_replaced_where_its_form_shows_it(text: str, redacted: str) 
     [
         "missing required header authorization",
         "token expired",
+        "https://shop.example.com/orders/3f2a9c1e-1111-4222-8333-944445555666/some-long-name-of-a-product-2024",
+        "<token> expected, found </object>",
         "Failed password for invalid user from port 22 ssh2",
         "tests/unit/test_serializers_of_all_kinds.py::TestSerializer::test_alt_salt[value0]",
         "org/apache/zookeeper/server/quorum/QuorumCnxManager",

@@ -43,7 +43,7 @@ _HEADER_NAME: Final = r"(?:x-)?(?:proxy-)?(?:authorization|api[_-]?key|auth(?:en
 _QUOTE: Final = r"\\{0,4}[\"']"
 _QUOTED: Final = rf"(?P<open>{_QUOTE})(?:(?!(?P=open)).){{1,8000}}(?P=open)"
 _VALUE: Final = rf"(?:{_QUOTED}|(?!<)" + r"[^\s\"',;&<>(){}\[\]\\]{1,8000})"
-_ASSIGNED: Final = rf"(?:{_QUOTE})?+\s{{0,3}}+(?::=|=>?|:|：|＝)\s{{0,3}}+"
+_ASSIGNED: Final = rf"(?:{_QUOTE}|%22)?+\s{{0,3}}+(?::=|=>?|:|：|＝|%3[ad])\s{{0,3}}+"
 
 
 _UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
@@ -60,7 +60,7 @@ _COOKIE: Final = re.compile(
     _FLAGS,
 )
 _NAMED_HEADER: Final = re.compile(
-    rf"(?P<name>\bname{_QUOTE}\s{{0,3}}:\s{{0,3}}{_QUOTE}(?:(?:set-)?(?P<cookie>cookie)|{_HEADER_NAME}|{_SENSITIVE_NAME}){_QUOTE}\s{{0,9}},\s{{0,99}}{_QUOTE}value{_QUOTE}\s{{0,3}}:\s{{0,3}})"
+    rf"(?P<name>\b(?:name|key){_QUOTE}\s{{0,3}}:\s{{0,3}}{_QUOTE}(?:(?:set-)?(?P<cookie>cookie)|{_HEADER_NAME}|{_SENSITIVE_NAME}){_QUOTE}\s{{0,9}},\s{{0,99}}{_QUOTE}value{_QUOTE}\s{{0,3}}:\s{{0,3}})"
     rf"{_QUOTED}",
     _FLAGS,
 )
@@ -73,6 +73,9 @@ _BEARER: Final = re.compile(
 )
 _FLAG: Final = re.compile(rf"(?P<name>(?<!\S)--?{_SENSITIVE_NAME}[ =]{{1,2}}){_VALUE}", _FLAGS)
 _FIELD: Final = re.compile(rf"(?P<name>(?<![\w.-]){_SENSITIVE_NAME}{_ASSIGNED}){_VALUE}", _FLAGS)
+_ELEMENT: Final = re.compile(
+    rf"(?P<name><(?P<tag>(?:[\w-]{{1,40}}:)?{_SENSITIVE_NAME})>)[^<>]{{1,8000}}(?=</(?P=tag)>)", _FLAGS
+)
 _USER_FIELD: Final = re.compile(
     rf"(?P<name>(?<![\w.-])(?:[re]?user(?:[_-]?name)?|login|logname|account|用户名?|账号){_ASSIGNED})"
     rf"(?!\w{{1,40}}=){_VALUE}",  # the value is empty if another field follows
@@ -96,6 +99,9 @@ _KNOWN_TOKEN: Final = re.compile(
     re.ASCII,
 )
 _LONG: Final = re.compile(rf"(?<![\w+/=.-])[A-Za-z0-9+/_=-]{{{_LONG_CHARACTERS},}}")
+_URL_PATH: Final = re.compile(r"(?<=://)(?P<host>[\w.-]{1,253}(?::\d{1,5})?)(?P<path>/[^\s?#\"'<>]{1,4000})", _FLAGS)
+_SEGMENT: Final = re.compile(r"[^/]+")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}|[0-9a-f]{64}")
 _PARTS: Final = re.compile(r"[/_=-]+")
@@ -170,6 +176,18 @@ def _is_identity_number(digits: str) -> bool:
     return "10X98765432"[total % 11] == digits[17].upper()
 
 
+def _replace_segments(match: re.Match[str]) -> str:
+    """Replace the segments of a URL that no person wrote, such as the token of a link that resets a password."""
+    return match["host"] + _SEGMENT.sub(_replace_segment, match["path"])
+
+
+def _replace_segment(match: re.Match[str]) -> str:
+    text = match.group()
+    if len(text) < _LONG_CHARACTERS or _UUID.fullmatch(text):
+        return text
+    return _replace_random(match)
+
+
 def _replace_random(match: re.Match[str]) -> str:
     """Replace a long run of characters that no person wrote: hexadecimal, or letters and digits without words."""
     text = match.group()
@@ -206,11 +224,13 @@ _REPLACEMENTS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]]
     (_BEARER, rf"\g<scheme>{TOKEN}"),
     (_FLAG, _keep("name", SECRET)),
     (_FIELD, _keep("name", SECRET)),
+    (_ELEMENT, _keep("name", SECRET)),
     (_KNOWN_TOKEN, TOKEN),
     (_EMAIL, EMAIL),
     (_USER_FIELD, _keep("name", USER)),
     (_HOME, rf"\g<root>{USER}"),
     (_IP, ADDRESS),
     (_DIGITS, _replace_digits),
+    (_URL_PATH, _replace_segments),
     (_LONG, _replace_random),
 )

@@ -137,6 +137,12 @@ async def test_an_item_with_the_text_of_a_candidate_is_that_candidate() -> None:
     assert len(found.items) == 1
 
 
+async def test_items_of_one_answer_whose_texts_differ_in_a_value_or_a_name_stay_apart() -> None:
+    texts = [f"A call of /{path} is given up after {tries} tries." for path in ("pay", "refund") for tries in (3, 5)]
+    found = await _refine(_learning(_answer(*(_item(content=text, value=text) for text in [*texts, texts[0]]))))
+    assert [item.content for item in found.items[1:]] == texts
+
+
 async def test_no_more_than_twenty_items_of_an_answer_are_kept() -> None:
     texts = [f"{'abcdefghijklmnopqrstuvwxyz'[number % 26] * 40} {number}" for number in range(500)]
     found = await _refine(_learning(_answer(*(_item(content=text) for text in texts))))

@@ -214,11 +214,17 @@ class _Refinement:
         )
 
     def _find_candidate(self, answered: AnsweredItem, content: str) -> int | None:
-        """Return the index of the item that an answer is about: by its number, or by its text."""
+        """Return the index of the item that an answer is about: by its number, or by its text.
+
+        Texts of one answer that differ in a name or a value are different items: their statements are compared when
+        they are stored.
+        """
         if answered.candidate is not None and 0 < answered.candidate <= len(self.items):
             return answered.candidate - 1
         for index, item in enumerate(self.items):
-            if compare_texts(item.content, content).relation is not TextRelation.DIFFERENT:
+            relation = compare_texts(item.content, content).relation
+            is_of_rules = item.extractor != self.extractor
+            if relation is TextRelation.SAME or (is_of_rules and relation is TextRelation.AMENDED):
                 return index
         return None
 

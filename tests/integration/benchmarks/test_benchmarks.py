@@ -30,6 +30,7 @@ NOT_RUN_HERE: Final = {
     "chat_turns_beside_others": "starts a whole system, and downloads FastMCP",
     "command_line": "starts a whole system; tests/e2e runs the command",
     "install_size": "fills eight environments; tests/integration/distribution installs from the wheels",
+    "learning_beside_mem0": "starts a whole system, and downloads mem0",
     "log_templates": "needs drain3, and logs that are not in the repository",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",
     "standalone_footprint": "starts a whole system; tests/integration/standalone does so too",
@@ -65,7 +66,7 @@ async def test_a_benchmark_prints_and_saves_its_figures(name: str, tmp_path: Pat
     assert result["versions"]
 
 
-@pytest.mark.parametrize("name", ["local_models", "standalone_footprint", *FITTING])
+@pytest.mark.parametrize("name", ["learning_beside_mem0", "local_models", "standalone_footprint", *FITTING])
 async def test_a_script_that_is_not_run_here_explains_itself(name: str, tmp_path: Path) -> None:
     printed = await run_script(name, "--help", output=tmp_path / "output")
     assert f"benchmarks/{name}.py" in printed

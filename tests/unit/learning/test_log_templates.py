@@ -36,6 +36,9 @@ def test_the_templates_of_a_log_in_any_style_are_found(family: LogFamily) -> Non
         ("Server environment:java.vm.name=Open VM 64", "Server environment:<*>"),
         ("lease of ab:cd:ef:ab:cd:ef, or 'two words' at fe80:0:0:0:ab", "lease of <*>, or <*> at <*>"),
         ("and/or the r-o mode of a_b", "and/or the r-o mode of a_b"),
+        ("depth.....3 of rack-[1, 7] at https://a.b/c: up", "depth... <*> of <*> at <*>: up"),
+        ("event a.b.c.LID_SHUT of a.b.c.Door on Sat Jun 18 04:05:06 UTC 2031", "event a.b.c.LID_SHUT of <*> on <*>"),
+        ("votes a1 <yes> b2 <yes> c3 <yes>", "votes <*> <yes>"),
     ],
 )
 def test_values_are_masked_and_words_stay(message: str, masked: str) -> None:

@@ -68,7 +68,7 @@ _VALUES: Final = re.compile(_SINGLE_RULES)
 _LISTS: Final = re.compile(r"<\*>(?:(?:[ ,;:|@+#.]|, |; )?<\*>)+|<\*>[%.]?<\*>")
 _REPEATED: Final = re.compile(r"(<\*> (?:<\w+>|\(\w+\)|\[\w+\]|\w+))(?:[,;]? \1)+(?!\w)")
 """A value and a word, repeated."""
-_LEADERS: Final = re.compile(r"\.{3,}(?=\w)")
+_LEADERS: Final = re.compile(r"(?<!\.)\.{3,}(?=\w)")
 """Rows of dots between a name and its value."""
 _SPACES: Final = re.compile(r"\s+")
 

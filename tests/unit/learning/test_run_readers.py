@@ -111,6 +111,8 @@ def test_causes_are_read_from_the_texts_of_several_languages(
         b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><testsuites>&x;</testsuites>',
         b'<!DOCTYPE testsuites SYSTEM "http://localhost:1/x.dtd"><testsuites>&x;</testsuites>',
         b"<?xml version='1.0' encoding='no-such'?><testsuites/>",
+        b"<?xml version='1.0' encoding='zlib'?><testsuites/>",
+        b"<?xml version='1.0' encoding='undefined'?><testsuites/>",
         b"<testsuites>" + b"<testsuite>" * 1_000,
     ],
 )
@@ -130,6 +132,11 @@ def test_encodings_that_a_report_declares_are_read(encoding: str) -> None:
     name = "é" if encoding == "latin-1" else "测试"
     text = f"<?xml version='1.0' encoding='{encoding}'?><testsuite name='s'><testcase name='{name}'><failure>no</failure></testcase></testsuite>"  # noqa: E501
     assert read_run(text.encode(encoding)).failures[0].test == f"s::{name}"
+
+
+def test_a_report_in_utf_8_that_declares_utf_16_is_read() -> None:
+    text = "<?xml version='1.0' encoding='utf-16'?><testsuite name='s'><testcase name='测试'><failure>no</failure></testcase></testsuite>"  # noqa: E501
+    assert read_run(text.encode()).failures[0].test == "s::测试"
 
 
 def test_many_tests_that_pass_take_little_room() -> None:

@@ -29,10 +29,26 @@ def _pack(path: Path, members: dict[str, bytes]) -> Path:
 def test_members_of_an_archive_are_files_of_their_own(tmp_path: Path) -> None:
     path = _pack(tmp_path / "logs.zip", {"a/app.log": b"one\ntwo", "b.log.gz": gzip.compress(b"three")})
 
-    files = list(list_source_files("logs.zip", path))
+    found = [(file.name, file.read_start(100)) for file in list_source_files("logs.zip", path)]
 
-    assert [file.name for file in files] == ["logs.zip!a/app.log", "logs.zip!b.log.gz"]
-    assert [file.read_start(100) for file in files] == [b"one\ntwo", b"three"]
+    assert found == [("logs.zip!a/app.log", b"one\ntwo"), ("logs.zip!b.log.gz", b"three")]
+
+
+def test_the_list_of_an_archive_is_read_once_for_all_its_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _pack(tmp_path / "logs.zip", {f"{number}.log": b"one" for number in range(20)})
+    opened: list[object] = []
+
+    class CountedZip(zipfile.ZipFile):
+        def __init__(self, file: Path) -> None:
+            opened.append(file)
+            super().__init__(file)
+
+    monkeypatch.setattr(zipfile, "ZipFile", CountedZip)
+
+    assert [file.read_start(9) for file in list_source_files("logs.zip", path)] == [b"one"] * 20
+    assert opened == [path]
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])

@@ -113,7 +113,10 @@ class _Reader:
     def _add_log(self, found: LogFindings) -> int:
         self._add_items(found.items)
         severe_first = sorted(found.templates, key=lambda it: (-max(it.level, Severity.INFO), -it.count))
-        for template in severe_first[: self.job.settings.max_sections]:
+        most = self.job.settings.max_sections
+        for template in severe_first[:most]:
+            if len(self.sections) >= most:
+                break
             title = f"{template.level.name}, {template.count} times"
             self.sections += [_quote_section(title, quote) for quote in template.quotes[:2]]
         return found.records

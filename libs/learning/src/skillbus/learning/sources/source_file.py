@@ -81,7 +81,10 @@ class _LimitedStream(io.RawIOBase):
 
 
 def list_source_files(name: str, path: Path) -> Iterator[SourceFile]:
-    """Yield the file itself, or the members of an archive. Raises one of `READ_ERRORS`."""
+    """Yield the file itself, or the members of an archive, each to be read before the next one is taken.
+
+    Raises one of `READ_ERRORS`.
+    """
 
     def open_file(stack: ExitStack) -> _Readable:
         return stack.enter_context(path.open("rb"))
@@ -98,18 +101,19 @@ def list_source_files(name: str, path: Path) -> Iterator[SourceFile]:
 
 
 def _list_members(name: str, path: Path) -> Iterator[SourceFile]:
+    # The archive is opened once: each opening reads the list of all its members.
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
-    if len(members) > MAX_MEMBERS:
-        raise UnreadableSourceError(f"it holds {len(members)} files; at most {MAX_MEMBERS} are read")
-    for member in members:
-        yield SourceFile(f"{name}!{_clean_name(member.filename)}", partial(_open_member, path, member))
+        if len(members) > MAX_MEMBERS:
+            raise UnreadableSourceError(f"it holds {len(members)} files; at most {MAX_MEMBERS} are read")
+        for member in members:
+            yield SourceFile(f"{name}!{_clean_name(member.filename)}", partial(_open_member, archive, member))
 
 
-def _open_member(path: Path, member: zipfile.ZipInfo, stack: ExitStack) -> _Readable:
+def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, stack: ExitStack) -> _Readable:
     if member.flag_bits & _ENCRYPTED:
         raise UnreadableSourceError("it is encrypted")
-    stream = stack.enter_context(stack.enter_context(zipfile.ZipFile(path)).open(member))
+    stream = stack.enter_context(archive.open(member))
     if not member.filename.endswith(".gz"):
         return stream
     return stack.enter_context(gzip.open(stream))

@@ -51,10 +51,12 @@ def _make_decoder(start: bytes) -> codecs.IncrementalDecoder:
     elif declared := _DECLARED.search(start[:400]):
         name = declared[1].decode("ascii").lower()
         name = {"utf-8": "utf-8-sig", "gb2312": "gb18030", "gbk": "gb18030"}.get(name, name)
+        if name.startswith(("utf-16", "utf-32")):  # written by .NET; the declaration could not be read as bytes then
+            name = "utf-8-sig"
     try:
+        b"<".decode(name, "replace")  # refuses codecs that are not of texts
         decoder = codecs.getincrementaldecoder(name)("replace")
-        decoder.decode(b"")
-    except (LookupError, TypeError, AttributeError) as error:
+    except (LookupError, UnicodeError) as error:
         raise UnreadableRunError(f"The encoding {name} of the XML is unknown.") from error
     return decoder
 

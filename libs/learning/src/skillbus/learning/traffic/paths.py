@@ -47,11 +47,6 @@ def format_template(template: PathSegments) -> str:
     return "/" + "/".join(template)
 
 
-def format_scope(template: PathSegments) -> str:
-    """Return a template as a scope: `/api/order/*/pay`."""
-    return "/" + "/".join("*" if segment in {ID, SLUG} else segment for segment in template)
-
-
 @dataclass(slots=True)
 class _Node:
     """Segment of a tree of paths."""

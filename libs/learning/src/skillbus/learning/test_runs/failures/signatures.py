@@ -13,7 +13,6 @@ from typing import Final
 from skillbus.learning.test_runs.failures.frames import PROJECT, TEST
 from skillbus.learning.test_runs.values import RunFrame, TestFailure
 
-SIGNATURE_VERSION: Final = 1
 _MASKS: Final = (
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<id>"),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<hex>"),

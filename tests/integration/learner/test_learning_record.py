@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,13 @@ from skillbus.contracts.learner.learning_jobs import (
     StartLearning,
 )
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
+from skillbus.learner.adapters.sql.learning.answer_cache import SqlAnswerCache
 from skillbus.learner.adapters.sql.learning.item_proposer import SqlItemProposer
 from skillbus.learner.adapters.sql.learning.job_record import RUNS_OF_A_SOURCE, SqlJobRecord
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.item.values import generate_id
 from skillbus.learner.domain.learning.jobs import compute_digest
+from skillbus.learner.domain.learning.model_extraction import AnswerMode, RawAnswer
 from skillbus.learner.domain.learning.ports import ClaimedJob, ExtractionResult
 from skillbus.learner.domain.learning.runner import MAX_ATTEMPTS
 from skillbus.learner.wiring import open_learner
@@ -40,6 +43,7 @@ LEASE = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Record:
+    database: KnowledgeDatabase
     jobs: SqlJobRecord
     proposer: SqlItemProposer
     writes: list[str]
@@ -68,7 +72,9 @@ def make_job(request: StartLearning) -> LearningJob:
 async def record(knowledge_url: str) -> AsyncGenerator[Record]:
     async with open_database(knowledge_url, SCHEMA) as opened:
         database, writes = KnowledgeDatabase(opened), list[str]()
-        yield Record(SqlJobRecord(database), SqlItemProposer(database, lambda: writes.append("written")), writes)
+        yield Record(
+            database, SqlJobRecord(database), SqlItemProposer(database, lambda: writes.append("written")), writes
+        )
 
 
 def make_item(line: str, **given: object) -> LearnedItem:
@@ -101,6 +107,15 @@ async def test_a_job_has_one_runner_until_its_lease_ends(record: Record) -> None
     assert (done.status, done.new_items, record.writes) == (LearningStatus.DONE, 1, ["written"])
     assert await record.jobs.get_job("default", job.id) == done
     assert await record.claim("third", NOW + 9 * LEASE) is None
+
+
+async def test_an_answer_of_a_model_is_kept_for_thirty_days(record: Record) -> None:
+    times = [NOW, NOW + timedelta(days=29), NOW + timedelta(days=31)]
+    first, later, last = (SqlAnswerCache(record.database, partial(times.__getitem__, place)) for place in range(3))
+    answer = RawAnswer("{}", "lab/small", 400)
+    await first.put_answer("key", AnswerMode.TOOL, answer)
+    assert await later.get_answer("key") == (AnswerMode.TOOL, answer)
+    assert await last.get_answer("key") is None
 
 
 async def test_a_cancelled_job_stores_nothing(record: Record) -> None:
@@ -161,7 +176,8 @@ async def test_the_job_of_a_killed_learner_is_begun_again_but_not_forever(
     left = tmp_path / "learning" / "job-left"
     left.mkdir(parents=True)
     async with open_database(settings.record_url(), SCHEMA) as opened:
-        record = Record(SqlJobRecord(KnowledgeDatabase(opened)), SqlItemProposer(KnowledgeDatabase(opened), print), [])
+        database = KnowledgeDatabase(opened)
+        record = Record(database, SqlJobRecord(database), SqlItemProposer(database, print), [])
         job, _ = await record.add("a=1")
         for number in range(attempts):
             assert await record.claim("killed", NOW + 2 * number * LEASE) is not None

@@ -132,6 +132,12 @@ async def test_a_rewritten_candidate_keeps_its_statement_and_evidence() -> None:
     assert item.evidence == _CANDIDATE.evidence
 
 
+async def test_an_answer_cannot_rewrite_an_item_that_it_has_added_itself() -> None:
+    other = _item(candidate=2, title="Broken pipes", content="Callers close their connections early.")
+    found = await _refine(_learning(_answer(_item(), other)))
+    assert [one.title for one in found.items] == [_CANDIDATE.title, "Orders are retried", "Broken pipes"]
+
+
 async def test_an_item_with_the_text_of_a_candidate_is_that_candidate() -> None:
     found = await _refine(_learning(_answer(_item(content=_CANDIDATE.content.replace("12", "13")))))
     assert len(found.items) == 1
@@ -173,6 +179,9 @@ async def test_json_is_found_in_prose(text: str) -> None:
 async def test_the_next_way_is_tried_where_one_gives_no_answer(script: list[str | None], mode: str) -> None:
     found = await _refine(_learning(*script))
     assert (found.use.mode, found.use.kept) == (mode, 1)
+    assert found.use.tokens == 400 * sum(text is not None for text in script)
+    assert found.use.error is not None
+    assert found.use.error.startswith("native: ")
 
 
 async def test_without_a_usable_answer_the_items_of_the_rules_stand_and_the_job_says_why() -> None:

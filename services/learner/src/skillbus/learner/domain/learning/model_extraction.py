@@ -116,7 +116,8 @@ class ModelLearning:
         key = sha256(json.dumps([self.model, digest, schema]).encode()).hexdigest()
         cached = await self.cache.get_answer(key)
         if cached is not None and (answer := _parse_answer(cached[1].text)) is not None:
-            return _apply_answer(answer, cached[0], cached[1], sections, candidates, cached=True)
+            use = ModelUse(model=cached[1].model, mode=cached[0], cached=True)
+            return _apply_answer(answer, use, sections, candidates)
         failures, spent = list[str](), 0
         for mode in AnswerMode:
             if spent >= self.budget_tokens:
@@ -133,9 +134,14 @@ class ModelLearning:
                 failures.append(f"{mode}: the answer is no JSON object with `items`")
                 continue
             await self.cache.put_answer(key, mode, raw)
-            return _apply_answer(answer, mode, raw, sections, candidates, cached=False)
-        use = ModelUse(model=self.model, tokens=spent, error="; ".join(failures)[:1_000])
+            use = ModelUse(model=raw.model, mode=mode, tokens=spent, error=_join_failures(failures))
+            return _apply_answer(answer, use, sections, candidates)
+        use = ModelUse(model=self.model, tokens=spent, error=_join_failures(failures))
         return ModelExtraction(tuple(candidates), use)
+
+
+def _join_failures(failures: Sequence[str]) -> str | None:
+    return "; ".join(failures)[:1_000] or None
 
 
 def _parse_answer(text: str) -> DigestAnswer | None:
@@ -162,6 +168,8 @@ class _Refinement:
     sections: Sequence[DigestSection]
     extractor: str
     items: list[LearnedItem]
+    candidates: int
+    """Number of the first items that are those of the rules. An answer can name only these."""
     kept: int = 0
     dropped: int = 0
 
@@ -219,7 +227,7 @@ class _Refinement:
         Texts of one answer that differ in a name or a value are different items: their statements are compared when
         they are stored.
         """
-        if answered.candidate is not None and 0 < answered.candidate <= len(self.items):
+        if answered.candidate is not None and 0 < answered.candidate <= self.candidates:
             return answered.candidate - 1
         for index, item in enumerate(self.items):
             relation = compare_texts(item.content, content).relation
@@ -230,27 +238,17 @@ class _Refinement:
 
 
 def _apply_answer(
-    answer: DigestAnswer,
-    mode: AnswerMode,
-    raw: RawAnswer,
-    sections: Sequence[DigestSection],
-    candidates: Sequence[LearnedItem],
-    *,
-    cached: bool,
+    answer: DigestAnswer, use: ModelUse, sections: Sequence[DigestSection], candidates: Sequence[LearnedItem]
 ) -> ModelExtraction:
-    refinement = _Refinement(sections, f"{raw.model} ({mode})"[:300], list(candidates))
+    refinement = _Refinement(sections, f"{use.model} ({use.mode})"[:300], list(candidates), len(candidates))
     for value in answer.items[:MAX_ANSWERED_ITEMS]:
         refinement.apply_item(value)
-    use = ModelUse(
-        model=raw.model,
-        mode=mode,
-        tokens=0 if cached else raw.tokens,
-        cached=cached,
-        kept=refinement.kept,
-        dropped=refinement.dropped + max(len(answer.items) - MAX_ANSWERED_ITEMS, 0),
-        nothing_found_reason=answer.nothing_found_reason,
-    )
-    return ModelExtraction(tuple(refinement.items), use)
+    counts = {
+        "kept": refinement.kept,
+        "dropped": refinement.dropped + max(len(answer.items) - MAX_ANSWERED_ITEMS, 0),
+        "nothing_found_reason": answer.nothing_found_reason,
+    }
+    return ModelExtraction(tuple(refinement.items), use.model_copy(update=counts))
 
 
 def _read_scope(text: str) -> str:

@@ -69,7 +69,7 @@ class FakeLearner:
     def _report(self, request: httpx.Request) -> Json:
         files = [{"path": "logs/a.log", "status": "read"}, {"path": "b", "status": "failed", "error": "is binary"}]
         page: Json = {"items": [ITEM]} if request.url.params["after"] == "2" else {"files": files, "next": 2}
-        return {"job": self.ended, **page}
+        return {"job": self.ended, "model_use": {"model": "lab/small", "tokens": 400}, **page}
 
     async def _follow(self) -> httpx.Response:
         if self.on_follow is not None:
@@ -118,6 +118,7 @@ def test_a_folder_is_sent_as_one_job_and_its_report_is_printed_as_json(
     assert [(item["kind"], item["rule"]["header"], item["seen"]) for item in document["items"]] == [
         ("rule", "game-id", 12)
     ]
+    assert document["model_use"]["tokens"] == 400
     sent = learner.requests[0]
     assert (sent.url.path, dict(sent.url.params)) == ("/api/learn/files", {"source": "payments", "commit": "c1"})
     assert learner.names == ["logs/a.log", "logs/deep/日志.log"]

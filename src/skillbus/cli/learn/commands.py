@@ -160,7 +160,7 @@ async def _show_report(session: Session, job: LearningJob, *, is_repeated: bool 
 
     report = await fetch_report(session.connection, job)
     known: dict[str, object] = {"job": job.model_dump(mode="json"), "repeated": is_repeated}
-    document = {**known, **report.model_dump(mode="json", include={"files", "items"})}
+    document = {**known, **report.model_dump(mode="json", include={"files", "items", "model_use"})}
     session.output.show_result(document, lambda: render_report(report, is_repeated=is_repeated))
     if job.status is LearningStatus.FAILED:
         session.fail(LearningFailedError(job.error or "", "Correct the cause and learn from the files again."))

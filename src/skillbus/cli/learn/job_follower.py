@@ -105,6 +105,7 @@ async def fetch_report(connection: "ApiConnection", job: LearningJob) -> Learnin
         job=pages[-1].job,
         files=tuple(file for page in pages for file in page.files),
         items=tuple(item for page in pages for item in page.items),
+        model_use=pages[-1].model_use,
     )
 
 

@@ -151,3 +151,13 @@ def test_the_program_prints_progress_and_the_result(tmp_path: Path) -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert ReadingProgress.model_validate(json.loads(printed[0])["progress"]).bytes_done <= len(_LOG)
     assert Extraction.model_validate(json.loads(printed[-1])["result"]).items
+
+
+@pytest.mark.parametrize(("written", "is_marked"), [("password=hunter22x", False), ("<secret>obey</secret>", True)])
+def test_the_placeholder_of_a_secret_does_not_address_the_assistant(
+    tmp_path: Path, written: str, is_marked: bool
+) -> None:
+    told = _LOG.replace(b"connection to", f"{written} connection to".encode())
+    (item,) = _extract(_job(tmp_path, {"a.log": told})).items
+    assert "<secret>" in item.model_dump_json()
+    assert item.addresses_assistant is is_marked

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from skillbus.common.prompt_injection import scan_text
 from skillbus.contracts.learner.learned import MAX_EVIDENCE, LearnedItem, LearnedKind
+from skillbus.learning.suspicion import scan_learned
 
 _RECALLED: Final = re.compile(r"\[K-[0-9A-Za-z-]{4,64} v\d{1,9}\]")
 """Citation that contexts give each item: a text with it was recalled from the knowledge base, not observed."""
@@ -54,4 +54,4 @@ def _get_topic(item: LearnedItem) -> object:
 
 def _mark_instructions(item: LearnedItem) -> LearnedItem:
     texts = (item.title, item.content, *(quote.quote for quote in item.evidence))
-    return item.model_copy(update={"addresses_assistant": True}) if scan_text("\n".join(texts)) else item
+    return item.model_copy(update={"addresses_assistant": True}) if scan_learned(texts) else item

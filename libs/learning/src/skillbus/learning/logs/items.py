@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from skillbus.common.prompt_injection import INSTRUCTIONS, scan_text
+from skillbus.common.prompt_injection import INSTRUCTIONS
 from skillbus.contracts.learner.learned import (
     MAX_EVIDENCE,
     QUOTE_CHARACTERS,
@@ -22,6 +22,7 @@ from skillbus.learning.logs.records.reader import LogRecord
 from skillbus.learning.logs.statistics import TemplateStatistics
 from skillbus.learning.logs.templates.masking import VALUE
 from skillbus.learning.redaction import redact_text
+from skillbus.learning.suspicion import scan_learned
 
 _TITLE_CHARACTERS: Final = 120
 _SUBJECT_CHARACTERS: Final = 290
@@ -151,8 +152,8 @@ def _cut_names(message: str, template: str) -> str:
 
 
 def _addresses_assistant(content: str, evidence: tuple[EvidenceQuote, ...]) -> bool:
-    text = "\n".join((content, *(it.quote for it in evidence)))
-    return any(finding.code == INSTRUCTIONS for finding in scan_text(text))
+    found = scan_learned((content, *(it.quote for it in evidence)))
+    return any(finding.code == INSTRUCTIONS for finding in found)
 
 
 def _shorten(text: str, characters: int) -> str:

@@ -15,7 +15,6 @@ from typing import Final, Protocol
 
 from pydantic import JsonValue, ValidationError
 
-from skillbus.common.prompt_injection import scan_text
 from skillbus.contracts.learner.learned import (
     ConfidenceInterval,
     EvidenceQuote,
@@ -35,6 +34,7 @@ from skillbus.learner.domain.learning.model_prompt import (
 )
 from skillbus.learner.domain.learning.text_relation import TextRelation, compare_texts
 from skillbus.learning.redaction import redact_text
+from skillbus.learning.suspicion import scan_learned
 
 _KINDS: Final = {
     "project_config": LearnedKind.CONFIG,
@@ -195,7 +195,7 @@ class _Refinement:
 
     def _use_item(self, answered: AnsweredItem, evidence: tuple[EvidenceQuote, ...]) -> None:
         title, content = redact_text(answered.title), redact_text(answered.content)
-        is_suspicious = bool(scan_text("\n".join((title, content, *(quote.quote for quote in evidence)))))
+        is_suspicious = bool(scan_learned((title, content, *(quote.quote for quote in evidence))))
         known = self._find_candidate(answered, content)
         if known is not None:
             before = self.items[known]

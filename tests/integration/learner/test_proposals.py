@@ -127,8 +127,11 @@ async def test_a_merged_item_gives_its_evidence_to_the_other_one(knowledge: Know
     assert (await knowledge.base.get_item(GetKnowledge(id=mine.id))).content == "The pool has ten places."
     found = await knowledge.reviews.get_proposal(GetProposal(id=mine.id))
     assert found.proposal.learned.evidence[0].quote == "pool=10"
-    [again] = await _learn(knowledge, _fact("pool", "10", 8))
-    assert (again.proposal, again.item_id) == (ProposalKind.REINFORCE, mine.id)
+    for line, near in ((8, ()), (9, (mine.id,))):
+        [again] = await _learn(knowledge, _fact("pool", "10", line), near=near)
+        assert (again.proposal, again.item_id) == (ProposalKind.REINFORCE, mine.id)
+    found = await knowledge.reviews.get_proposal(GetProposal(id=mine.id))
+    assert [quote.line for quote in found.proposal.learned.evidence] == [1, 8, 9]
     assert await _status(knowledge, item.item_id) is KnowledgeStatus.ARCHIVED
 
 

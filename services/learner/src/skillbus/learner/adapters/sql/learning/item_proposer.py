@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.learned import LearnedItem
 from skillbus.contracts.learner.learning_jobs import LearningJob, LearningStatus
-from skillbus.contracts.learner.proposals import ProposalKind, ReportedItem
+from skillbus.contracts.learner.proposals import ProposalDecision, ProposalKind, ReportedItem
 from skillbus.learner.adapters.sql.change_writer import write_changes
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.learning.job_record import RUNS_OF_A_SOURCE, end_claimed, end_progress
@@ -144,14 +144,21 @@ class _ItemWriter:
         ]
 
     def _reinforce(self, learned: LearnedItem, resolution: Resolution, neighbours: Sequence[KnowledgeItem]) -> None:
-        """Add evidence to the known item. An item of a person gets the statement with it."""
+        """Add evidence to the known item: to its proposal, or else to the one that was merged into it.
+
+        An item of a person that has neither gets the statement with it.
+        """
         if resolution.other is None:
             raise ValueError("a reinforcement names the known item")
-        known = reinforce_proposal(self.connection, self.job.project, resolution.other, learned, self.at)
+        known = self.known[compute_topic(learned)]
+        merged = (one for one in known if one.decision is ProposalDecision.MERGED and one.other == resolution.other)
+        for item in (resolution.other, *(one.item.id for one in merged)):
+            if reinforce_proposal(self.connection, self.job.project, item, learned, self.at):
+                return
         found = next((item for item in neighbours if item.id == resolution.other), None)
-        if not known and found is not None:
+        if found is not None:
             insert_proposal(self.connection, found, learned, resolution, self.job.id, self.at)
-            self.known[compute_topic(learned)].insert(0, KnownStatement(found, learned))
+            known.insert(0, KnownStatement(found, learned))
 
 
 def _report(learned: LearnedItem, resolution: Resolution, item: str | None, other: str | None) -> ReportedItem:

@@ -21,7 +21,7 @@ from skillbus.learning.logs.records.components import write_scope
 from skillbus.learning.logs.records.reader import LogRecord
 from skillbus.learning.logs.statistics import TemplateStatistics
 from skillbus.learning.logs.templates.masking import VALUE
-from skillbus.learning.redaction import redact_text
+from skillbus.learning.redaction import redact_path, redact_text
 from skillbus.learning.suspicion import scan_learned
 
 _TITLE_CHARACTERS: Final = 120
@@ -136,7 +136,7 @@ def quote_record(file: str, record: LogRecord, template: str = "", around: str =
     else:
         place = max(message.find(around), 0)
         quote = message[place : place + QUOTE_CHARACTERS]
-    return EvidenceQuote(file=file[:300], line=record.line, quote=quote.strip()[:QUOTE_CHARACTERS])
+    return EvidenceQuote(file=redact_path(file)[:300], line=record.line, quote=quote.strip()[:QUOTE_CHARACTERS])
 
 
 def _cut_names(message: str, template: str) -> str:

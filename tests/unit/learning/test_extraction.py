@@ -161,3 +161,10 @@ def test_the_placeholder_of_a_secret_does_not_address_the_assistant(
     (item,) = _extract(_job(tmp_path, {"a.log": told})).items
     assert "<secret>" in item.model_dump_json()
     assert item.addresses_assistant is is_marked
+
+
+def test_names_of_files_are_redacted_in_evidence_and_digest(tmp_path: Path) -> None:
+    found = _extract(_job(tmp_path, {"/home/alice/api/app.log": _LOG}))
+    assert found.files[0].path == "/home/alice/api/app.log"
+    named = {quote.file for item in found.items for quote in item.evidence} | {part.file for part in found.digest}
+    assert named == {"/home/<user>/api/app.log"}

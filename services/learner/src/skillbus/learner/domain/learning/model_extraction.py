@@ -43,6 +43,7 @@ _KINDS: Final = {
     "test_experience": LearnedKind.REGRESSION,
 }
 _FENCED: Final = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
+_REASON_CHARACTERS: Final = 1_000
 _UNPROVED: Final = ConfidenceInterval(low=0.0, high=0.5)
 """Confidence of an item that only a model proposed: one quote is one observation."""
 
@@ -243,10 +244,11 @@ def _apply_answer(
     refinement = _Refinement(sections, f"{use.model} ({use.mode})"[:300], list(candidates), len(candidates))
     for value in answer.items[:MAX_ANSWERED_ITEMS]:
         refinement.apply_item(value)
+    reason = redact_text((answer.nothing_found_reason or "")[: 4 * _REASON_CHARACTERS])
     counts = {
         "kept": refinement.kept,
         "dropped": refinement.dropped + max(len(answer.items) - MAX_ANSWERED_ITEMS, 0),
-        "nothing_found_reason": answer.nothing_found_reason,
+        "nothing_found_reason": reason[:_REASON_CHARACTERS] or None,
     }
     return ModelExtraction(tuple(refinement.items), use.model_copy(update=counts))
 

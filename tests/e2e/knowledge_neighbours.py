@@ -1,12 +1,14 @@
 """Projects that have nothing to do with one another, and what one of them knows."""
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.common.testing import eventually
+from skillbus.common.testing import WAIT_S, eventually
 from skillbus.contracts.catalogue import ENDPOINTS
 
 from .conftest import Json, System
@@ -56,15 +58,23 @@ class Neighbours:
     """Of a search of the owner."""
     cursor: JsonValue
     """Of a list of the owner."""
+    job: str
+    """Job of the owner that learned something from a log."""
+    learned: str
+    """Item that it proposed."""
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Of the owner's items."""
-        return (self.active.id, self.pending.id, self.archived.id)
+        return (self.active.id, self.pending.id, self.archived.id, self.learned)
 
     def told_by(self, said: str, asked: str) -> list[str]:
         """What of the owner's is said, and was not asked with."""
-        return [secret for secret in (*_SECRETS, *self.ids, self.request_id) if secret in said and secret not in asked]
+        return [
+            secret
+            for secret in (*_SECRETS, *self.ids, self.request_id, self.job)
+            if secret in said and secret not in asked
+        ]
 
     async def ask(self, name: str, asked: Json) -> Json:
         return await ask(self.system, name, asked)
@@ -113,7 +123,33 @@ async def settled(system: System) -> Neighbours:
     await eventually(
         lambda: ask(system, "get_knowledge_stats", {"project": OWNER}), lambda stats: stats["searches"] == 1
     )
-    return Neighbours(system, active, pending, archived, inherited, str(found["request_id"]), page["next"])
+    job, learned = await _learn(system)
+    request_id, cursor = str(found["request_id"]), page["next"]
+    return Neighbours(system, active, pending, archived, inherited, request_id, cursor, job, learned)
+
+
+async def _learn(system: System) -> tuple[str, str]:
+    """Let the owner learn from a log. Return the job and the item that it proposed."""
+    log = "".join(f"2026-01-01 10:00:{second:02} ERROR [{WORD}] connection refused\n" for second in range(9)).encode()
+    content: Json = {
+        "size_bytes": len(log),
+        "sha256": sha256(log).hexdigest(),
+        "inline": b64encode(log).decode(),
+    }
+    asked: Json = {
+        "project": OWNER,
+        "source": "northern-source",
+        "task": "northern-task",
+        "files": [{"name": "northern-file.log", "content": content}],
+    }
+    started = (await ask(system, "start_learning", asked))["job"]
+    assert isinstance(started, dict)
+    job: Json = {"project": OWNER, "id": str(started["id"])}
+    await eventually(
+        lambda: ask(system, "get_learning_job", job), lambda now: now["status"] == "done", wait_s=4 * WAIT_S
+    )
+    (item,) = objects(await ask(system, "get_learning_report", job), "items")
+    return str(started["id"]), str(item["item_id"])
 
 
 async def _create(system: System, project: str, title: str, **more: JsonValue) -> Item:

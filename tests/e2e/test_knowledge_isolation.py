@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Final
 
 import pytest
@@ -23,6 +24,10 @@ Cases = Callable[[Neighbours], Sequence[Json]]
 
 _DRAFT: Final[Json] = {"type": "business_rule", "title": "Mine", "content": "Of my own."}
 _QUERY: Final = f"the {WORD} rule"
+_FILE: Final[Json] = {
+    "name": "mine.log",
+    "content": {"size_bytes": 0, "sha256": sha256(b"").hexdigest(), "inline": ""},
+}
 
 
 def _each(*more: Json, inherited: bool = True) -> Cases:
@@ -45,6 +50,10 @@ _REFUSED: Final[dict[str, Cases]] = {
     "diff_knowledge": _each({"from_version": 1, "to_version": 2}),
     "give_feedback": _each({"helpful": False, "query": _QUERY, "actor": "northern-actor"}, inherited=False),
     "get_knowledge_usage": _each({}),
+    "get_proposal": _each({}),
+    "get_learning_job": lambda it: [{"id": it.job}],
+    "get_learning_report": lambda it: [{"id": it.job}, {"id": it.job, "after": 1}],
+    "cancel_learning": lambda it: [{"id": it.job}],
 }
 """What names an item: it is not found."""
 
@@ -87,6 +96,12 @@ def _puts(it: Neighbours) -> list[Json]:
     ]
 
 
+def _decisions(it: Neighbours) -> list[Json]:
+    decisions: list[Json] = [{"action": action} for action in ("approve", "reject", "merge", "supersede")]
+    decisions += [{"action": "snooze", "until": "2999-01-01T00:00:00Z"}, {"action": "merge", "other": it.active.id}]
+    return [{"ids": [*it.ids, it.inherited.id], **one} for one in decisions]
+
+
 def _keys(it: Neighbours) -> list[JsonValue]:
     return [{"project": STRANGER, "id": item} for item in it.ids]
 
@@ -99,9 +114,13 @@ _SILENT: Final[dict[str, Cases]] = {
         {**it.active.draft, "project": OTHER, "idempotency_key": f"{KEY}-2"},
     ],
     "list_knowledge": _lists,
-    "review_knowledge": lambda it: [
-        {"ids": [*it.ids, it.inherited.id], "action": action} for action in ("approve", "reject")
-    ],
+    "review_knowledge": _decisions,
+    "list_proposals": lambda it: [{}, {"snoozed": True}, {"job": it.job}, {"after": it.learned}],
+    "start_learning": lambda it: [{"source": "northern-source", "enable_learning": False, "files": [_FILE]}],
+    "list_learning_jobs": lambda it: [{}, {"after": it.job}, {"source": "northern-source"}, {"task": "northern-task"}],
+    "list_learning_sources": _once({}, {"after": "northern-"}),
+    "set_learning_source": _once({"source": "southern", "enabled": False}, {"source": "southern", "enabled": True}),
+    "find_nearest_knowledge": _once({"texts": [{"text": _QUERY}, {"text": _QUERY, "scope": "/northern/rooms"}]}),
     "put_knowledge": _puts,
     "export_knowledge": lambda it: [
         {"statuses": STATUSES},
@@ -192,7 +211,7 @@ async def test_an_id_of_another_project_is_not_found_at_any_path(neighbours: Nei
     http, before = neighbours.system.http, await neighbours.owned()
     paths = (await http.get("/openapi.json")).json()["paths"]
     operations = [(method.upper(), path) for path in paths if "/api/knowledge/{id}" in path for method in paths[path]]
-    assert len(operations) == 8
+    assert len(operations) == 9
     for method, path in operations:
         for item in neighbours.ids:
             for headers in _HEADERS:

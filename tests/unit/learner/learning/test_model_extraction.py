@@ -139,7 +139,7 @@ async def test_an_answer_cannot_rewrite_an_item_that_it_has_added_itself() -> No
 
 
 async def test_an_item_with_the_text_of_a_candidate_is_that_candidate() -> None:
-    found = await _refine(_learning(_answer(_item(content=_CANDIDATE.content.replace("12", "13")))))
+    found = await _refine(_learning(_answer(_item(content=_CANDIDATE.content.upper()))))
     assert len(found.items) == 1
 
 

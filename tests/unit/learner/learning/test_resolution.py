@@ -63,7 +63,7 @@ def _known(
 
 
 def _resolve(*known: KnownStatement, source: str = LOG_LEARNING, near: tuple[KnowledgeItem, ...] = ()) -> Resolution:
-    return resolve_item(_learned(), source, known, near)
+    return resolve_item(_learned(), source, known, near, "this job")
 
 
 @pytest.mark.parametrize("status", [KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING])
@@ -113,7 +113,7 @@ def test_another_value_than_a_rejected_one_is_new() -> None:
 
 def test_the_other_polarity_is_no_repetition() -> None:
     must, must_not = _learned("game-id", Polarity.MUST), _learned("game-id", Polarity.MUST_NOT)
-    resolution = resolve_item(must_not, LOG_LEARNING, [KnownStatement(_item(must), must)], ())
+    resolution = resolve_item(must_not, LOG_LEARNING, [KnownStatement(_item(must), must)], (), "job")
     assert resolution.kind is ProposalKind.SUPERSEDE
 
 
@@ -125,3 +125,9 @@ def test_a_known_text_is_reinforced_and_an_amended_one_is_a_conflict_with_its_di
     assert resolution.kind is ProposalKind.CONFLICT
     assert "-60 s" in resolution.reason
     assert _resolve(near=(_item(_learned(), content="Rain is told by the hour."),)).kind is ProposalKind.ADD
+
+
+def test_two_values_of_one_job_are_a_conflict() -> None:
+    waiting = _learned("60 s")
+    known = KnownStatement(_item(waiting, KnowledgeStatus.PENDING), waiting, job="this job")
+    assert _resolve(known).kind is ProposalKind.CONFLICT

@@ -223,17 +223,11 @@ class _Refinement:
         )
 
     def _find_candidate(self, answered: AnsweredItem, content: str) -> int | None:
-        """Return the index of the item that an answer is about: by its number, or by its text.
-
-        Texts of one answer that differ in a name or a value are different items: their statements are compared when
-        they are stored.
-        """
+        """Return the index of the item that an answer rewrites: by its number, or by its text."""
         if answered.candidate is not None and 0 < answered.candidate <= self.candidates:
             return answered.candidate - 1
         for index, item in enumerate(self.items):
-            relation = compare_texts(item.content, content).relation
-            is_of_rules = item.extractor != self.extractor
-            if relation is TextRelation.SAME or (is_of_rules and relation is TextRelation.AMENDED):
+            if compare_texts(item.content, content).relation is TextRelation.SAME:
                 return index
         return None
 

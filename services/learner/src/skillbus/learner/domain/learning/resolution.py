@@ -28,6 +28,8 @@ class KnownStatement:
     decision: ProposalDecision | None = None
     other: str | None = None
     """Item that it was merged into, that it superseded, or that it would change."""
+    job: str = ""
+    """Job that proposed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,11 @@ class Resolution:
 
 
 def resolve_item(
-    learned: LearnedItem, source: str, known: Sequence[KnownStatement], neighbours: Sequence[KnowledgeItem]
+    learned: LearnedItem,
+    source: str,
+    known: Sequence[KnownStatement],
+    neighbours: Sequence[KnowledgeItem],
+    job: str,
 ) -> Resolution:
     """Return the relation of a learned item.
 
@@ -50,13 +56,14 @@ def resolve_item(
         source: `log_learning` or `test_learning`.
         known: Items with statements about the same thing, newest first.
         neighbours: Active items near it by their vectors, in its scope or one above it.
+        job: Job that found the item.
     """
     same = [one for one in known if _says_the_same(one.learned, learned)]
     if same:
         return _resolve_same(same)
     open_ones = [one for one in known if one.item.status is not KnowledgeStatus.ARCHIVED]
     if open_ones:
-        return _resolve_other_value(learned, source, open_ones[0])
+        return _resolve_other_value(learned, source, job, open_ones[0])
     return _resolve_by_text(learned, source, neighbours)
 
 
@@ -76,7 +83,7 @@ def _resolve_same(same: Sequence[KnownStatement]) -> Resolution:
     return Resolution(ProposalKind.SUPPRESS, f"it was {done} before, by {first.item.updated_by}", first.item.id)
 
 
-def _resolve_other_value(learned: LearnedItem, source: str, known: KnownStatement) -> Resolution:
+def _resolve_other_value(learned: LearnedItem, source: str, job: str, known: KnownStatement) -> Resolution:
     before, after = known.learned.statement, learned.statement
     said = (
         f"{_describe_value(before.polarity, before.value)} before, {_describe_value(after.polarity, after.value)} now"
@@ -85,7 +92,9 @@ def _resolve_other_value(learned: LearnedItem, source: str, known: KnownStatemen
     if _rank(known.item, known.learned) > _SOURCE_RANK.get(source, 0):
         return Resolution(ProposalKind.CONFLICT, reason, known.item.id)
     if known.item.status is KnowledgeStatus.PENDING:
-        return Resolution(ProposalKind.UPDATE, reason, known.item.id)
+        # What one job finds is equally new: a person must choose.
+        kind = ProposalKind.CONFLICT if known.job == job else ProposalKind.UPDATE
+        return Resolution(kind, reason, known.item.id)
     return Resolution(ProposalKind.SUPERSEDE, reason, known.item.id)
 
 

@@ -97,7 +97,7 @@ class _ItemWriter:
 
     def _write_item(self, learned: LearnedItem, neighbours: Sequence[KnowledgeItem]) -> ReportedItem:
         known = self.known[compute_topic(learned)]
-        resolution = resolve_item(learned, choose_source(learned), known, neighbours)
+        resolution = resolve_item(learned, choose_source(learned), known, neighbours, self.job.id)
         match resolution.kind:
             case ProposalKind.REINFORCE:
                 self._reinforce(learned, resolution, neighbours)
@@ -122,7 +122,7 @@ class _ItemWriter:
         change = lifecycle.create_item(draft, new_id, self.job.project, KnowledgeStatus.PENDING, by)
         write_changes(self.connection, [change])
         insert_proposal(self.connection, change.item, learned, resolution, self.job.id, self.at)
-        self.known[compute_topic(learned)].insert(0, KnownStatement(change.item, learned))
+        self.known[compute_topic(learned)].insert(0, KnownStatement(change.item, learned, job=self.job.id))
         return new_id
 
     def _update(self, learned: LearnedItem, resolution: Resolution) -> None:
@@ -140,7 +140,8 @@ class _ItemWriter:
             item = change.item
         replace_learned(self.connection, item.id, learned, resolution.reason, self.at)
         self.known[topic] = [
-            KnownStatement(item, learned) if one.item.id == item.id else one for one in self.known[topic]
+            KnownStatement(item, learned, job=self.job.id) if one.item.id == item.id else one
+            for one in self.known[topic]
         ]
 
     def _reinforce(self, learned: LearnedItem, resolution: Resolution, neighbours: Sequence[KnowledgeItem]) -> None:
@@ -158,7 +159,7 @@ class _ItemWriter:
         found = next((item for item in neighbours if item.id == resolution.other), None)
         if found is not None:
             insert_proposal(self.connection, found, learned, resolution, self.job.id, self.at)
-            known.insert(0, KnownStatement(found, learned))
+            known.insert(0, KnownStatement(found, learned, job=self.job.id))
 
 
 def _report(learned: LearnedItem, resolution: Resolution, item: str | None, other: str | None) -> ReportedItem:

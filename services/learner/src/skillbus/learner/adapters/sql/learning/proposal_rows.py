@@ -81,8 +81,9 @@ def update_proposal(connection: Connection, item: str, values: Mapping[str, obje
 
 
 def replace_learned(connection: Connection, item: str, learned: LearnedItem, reason: str, at: datetime) -> None:
-    """Give a proposal a new statement."""
-    update_proposal(connection, item, _dump_learned(learned) | {"reason": reason[:2_000], "last_seen": at})
+    """Give a proposal a new statement, and the kind `update`."""
+    values = {"kind": ProposalKind.UPDATE.value, "reason": reason[:2_000], "last_seen": at}
+    update_proposal(connection, item, _dump_learned(learned) | values)
 
 
 def reinforce_proposal(connection: Connection, project: str, item: str, learned: LearnedItem, at: datetime) -> bool:
@@ -103,7 +104,7 @@ def load_active(connection: Connection, project: str, items: Sequence[str]) -> d
 
 def _parse_statement(row: Row[tuple[object, ...]]) -> KnownStatement:
     proposal = parse_proposal(row)
-    return KnownStatement(parse_item(row), proposal.learned, proposal.decision, proposal.other)
+    return KnownStatement(parse_item(row), proposal.learned, proposal.decision, proposal.other, proposal.job)
 
 
 def _dump_learned(learned: LearnedItem) -> dict[str, object]:

@@ -168,3 +168,9 @@ def test_names_of_files_are_redacted_in_evidence_and_digest(tmp_path: Path) -> N
     assert found.files[0].path == "/home/alice/api/app.log"
     named = {quote.file for item in found.items for quote in item.evidence} | {part.file for part in found.digest}
     assert named == {"/home/<user>/api/app.log"}
+
+
+def test_a_report_that_contradicts_another_one_is_an_error_of_its_file(tmp_path: Path) -> None:
+    folder = "/home/alice/ci"
+    found = _extract(_job(tmp_path, {f"{folder}/run1.junit.xml": _suite(3), f"{folder}/run1.report.xml": _suite()}))
+    assert [file.status for file in found.files] == [LearnedFileStatus.READ, LearnedFileStatus.FAILED]

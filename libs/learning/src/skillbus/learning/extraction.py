@@ -22,7 +22,7 @@ from skillbus.learning.job import (
 from skillbus.learning.joining import join_items
 from skillbus.learning.logs.learning import LogFindings, learn_from_log
 from skillbus.learning.logs.records.severity import Severity
-from skillbus.learning.redaction import redact_commit, redact_text
+from skillbus.learning.redaction import redact_commit, redact_path, redact_text
 from skillbus.learning.sources.file_format import START_BYTES, FileFormat, UnknownFormatError, recognize_format
 from skillbus.learning.sources.source_file import READ_ERRORS, SourceFile, list_source_files
 from skillbus.learning.sources.text_lines import decode_text, read_lines, read_text
@@ -182,8 +182,8 @@ def _learn_from_suites(reader: _Reader, history: Sequence[TestRun]) -> tuple[lis
         errors |= found.errors
         new += [run for run in found.runs if run not in history]
     files = [
-        file.model_copy(update={"status": LearnedFileStatus.FAILED, "error": errors[file.path]})
-        if file.path in errors
+        file.model_copy(update={"status": LearnedFileStatus.FAILED, "error": error})
+        if (error := errors.get(redact_path(file.path)[:300])) is not None
         else file
         for file in reader.files
     ]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillbus.contracts.learner.learned import LearnedItem, LearnedKind
+from skillbus.learning.logs.failures import classify_failure
 from skillbus.learning.logs.learning import learn_from_log
 from skillbus.learning.logs.settings import LogSettings
 from skillbus.learning.redaction import redact_text
@@ -175,3 +176,8 @@ def test_templates_have_counts_levels_and_lines() -> None:
 @given(st.lists(st.text(st.sampled_from("ab 0:=[]{}<*>/\\.-\"'错误\tERROR2031"), max_size=60), max_size=20))
 def test_any_lines_give_valid_items_and_the_same_again(lines: list[str]) -> None:
     assert learn(lines) == learn(lines)
+
+
+def test_the_name_of_a_field_does_not_decide_what_failed() -> None:
+    assert classify_failure("Timeout of the pool, password=<*>").tag == "timeout"
+    assert classify_failure("authentication failure; logname= uid=0").tag == "authentication"

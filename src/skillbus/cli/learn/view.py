@@ -8,8 +8,9 @@ from rich.text import Text
 
 from skillbus.cli import tables
 from skillbus.cli.output import clean_line, format_number, format_size
-from skillbus.contracts.learner.learned import LearnedFile, LearnedFileStatus, LearnedItem
+from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedItem
 from skillbus.contracts.learner.learning_jobs import LearningJob, LearningReport, LearningStatus, LearningSwitch
+from skillbus.contracts.learner.proposals import ProposalKind
 
 _QUOTE_CHARACTERS: Final = 120
 _FILES: Final = 50
@@ -53,7 +54,7 @@ def render_report(report: LearningReport, *, is_repeated: bool = False) -> Rende
     if problems:
         rows_of_files = [(file.path, file.status.value, file.error or "") for file in problems[:_FILES]]
         parts += [tables.build_table(("file", "result", "reason"), rows_of_files), Text()]
-    return Group(*parts, Text(_summarize(report.job, report.files, is_repeated=is_repeated), "dim"))
+    return Group(*parts, Text(_summarize(report, is_repeated=is_repeated), "dim"))
 
 
 def _format_item(item: LearnedItem) -> tuple[str, ...]:
@@ -65,12 +66,16 @@ def _format_item(item: LearnedItem) -> tuple[str, ...]:
     return item.kind.value, item.title, str(item.seen), confidence, f"{place}: {cut}"
 
 
-def _summarize(job: LearningJob, files: Sequence[LearnedFile], *, is_repeated: bool) -> str:
+def _summarize(report: LearningReport, *, is_repeated: bool) -> str:
+    job, files = report.job, report.files
     if job.status is not LearningStatus.DONE:
         return f"The job {job.id} is {job.status.value}."
     read = sum(file.status is LearnedFileStatus.READ for file in files)
     new = format_number(job.new_items, "new item")
-    summary = f"{read} of {format_number(len(files), 'file')} read: {new}, {job.known_items} known before."
+    changed = sum(item.proposal is ProposalKind.UPDATE for item in report.items)
+    known = f"{job.known_items} known before" + (f", {changed} of them with another value now" if changed else "")
+    summary = f"{read} of {format_number(len(files), 'file')} read: {new}, {known}."
     if is_repeated:
         return f"Nothing new now. The job of {job.created_at.astimezone():%Y-%m-%d %H:%M}: {summary}"
-    return f"{summary} `skillbus knowledge proposals` lists them for review." if job.new_items else summary
+    is_waiting = job.new_items or changed
+    return f"{summary} `skillbus knowledge proposals` lists them for review." if is_waiting else summary

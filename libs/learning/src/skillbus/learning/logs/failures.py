@@ -52,6 +52,11 @@ _CLASSES: Final = tuple(
 _OTHER: Final = FailureClass(re.compile(""), "failure", "Failures", "module_context")
 
 
+_FIELD: Final = re.compile(r"[\w.-]+=\S*")
+"""Field such as `password=<*>`: its name says what a record holds, not what failed."""
+
+
 def classify_failure(text: str) -> FailureClass:
-    """Return the first class with a word in the text."""
-    return next((it for it in _CLASSES if it.pattern.search(text)), _OTHER)
+    """Return the first class with a word in the text, apart from fields."""
+    words = _FIELD.sub(" ", text)
+    return next((it for it in _CLASSES if it.pattern.search(words)), _OTHER)

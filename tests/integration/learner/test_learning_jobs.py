@@ -319,3 +319,20 @@ async def test_a_chat_model_adds_what_it_can_quote_and_the_report_says_what_it_d
         assert await list_pending(bus) == ["Orders need a key", "orders=key"]
         assert "orders=key" in asked[0].messages[-1].text
         assert not asked[0].disclosure.enabled
+
+
+async def test_a_job_waits_for_a_search_that_is_away_without_reading_its_files_again(
+    bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    async with open_learner(bus, make_settings(tmp_path), "fake_extraction"):
+        job = await start(bus, make_file("a.log", "a=1\n"))
+        selector = LearningJobSelector(id=job.id)
+        waiting = await eventually(
+            lambda: bus.caller.call(GET_LEARNING_JOB, selector),
+            lambda now: now.progress.phase is LearningPhase.STORING,
+        )
+        async with open_fake_retriever(bus):
+            ended = await wait_for_end(bus, job)
+    assert (ended.status, ended.new_items) == (LearningStatus.DONE, 1)
+    assert ended.started_at == waiting.started_at

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedKind
+from skillbus.contracts.learner.learning_jobs import LearningInputKind, RunContext
 from skillbus.learning.extraction import extract
-from skillbus.learning.job import Extraction, ExtractionJob, JobFile, KnownRun, ReadingProgress, WantedFiles
+from skillbus.learning.job import Extraction, ExtractionJob, JobFile, ReadingProgress
 from skillbus.learning.test_runs.values import TestRun
 
 _REFUSED = "2026-01-01 10:00:{:02} ERROR [pool] connection to 10.0.0.7:5432 refused, password=kanari8Vogel\n"
@@ -111,8 +112,8 @@ def test_no_secret_leaves_the_extraction(tmp_path: Path) -> None:
     assert "10.0.0.7" not in found.model_dump_json()
 
 
-@pytest.mark.parametrize(("what", "read"), [(WantedFiles.LOGS, "a.log"), (WantedFiles.TESTS, "report.xml")])
-def test_a_job_reads_files_of_its_kind_only(tmp_path: Path, what: WantedFiles, read: str) -> None:
+@pytest.mark.parametrize(("what", "read"), [(LearningInputKind.LOGS, "a.log"), (LearningInputKind.TESTS, "report.xml")])
+def test_a_job_reads_files_of_its_kind_only(tmp_path: Path, what: LearningInputKind, read: str) -> None:
     found = _extract(_job(tmp_path, {"a.log": _LOG, "report.xml": _suite(3)}, what=what))
     assert [file.path for file in found.files if file.status is LearnedFileStatus.READ] == [read]
 
@@ -137,10 +138,10 @@ def test_an_item_that_addresses_the_assistant_is_marked(tmp_path: Path) -> None:
 
 
 def test_test_runs_of_earlier_jobs_are_known(tmp_path: Path) -> None:
-    first = _extract(_job(tmp_path, {"r.xml": _suite(3)}, context=KnownRun(run="1", commit="c1")))
+    first = _extract(_job(tmp_path, {"r.xml": _suite(3)}, context=RunContext(run="1", commit="c1")))
     (run,) = first.runs
     assert (run.run, run.commit) == ("1", "c1")
-    second = _extract(_job(tmp_path, {"r.xml": _suite()}, context=KnownRun(run="2", commit="c1")), run)
+    second = _extract(_job(tmp_path, {"r.xml": _suite()}, context=RunContext(run="2", commit="c1")), run)
     assert [item.kind for item in second.items] == [LearnedKind.FLAKY]
     assert [new.run for new in second.runs] == ["2"]
 

@@ -20,9 +20,10 @@ from skillbus.learner.domain.learning.model_extraction import (
     ModelSilentError,
     RawAnswer,
 )
-from skillbus.learner.domain.learning.model_prompt import DigestSection, write_digest
+from skillbus.learner.domain.learning.model_prompt import write_digest
+from skillbus.learning.job import QuotedSection
 
-_SECTION = DigestSection(
+_SECTION = QuotedSection(
     title="WARN, 12 times",
     file="app.log",
     line=40,
@@ -226,3 +227,11 @@ def test_a_digest_is_fenced_by_a_word_that_it_cannot_hold_and_keeps_its_budget()
     assert digest.endswith(opening.replace("<", "</"))
     assert len(digest.encode()) < 3 * 1_000 + 100
     assert digest.count(opening.strip("<>")) == 2
+
+
+def test_many_candidates_leave_half_of_a_digest_to_the_lines() -> None:
+    sections = [_SECTION.model_copy(update={"text": f"line {number} {'x' * 100}"}) for number in range(50)]
+    candidates = [_CANDIDATE.model_copy(update={"content": "c" * 500})] * 50
+    digest = write_digest([_SECTION.model_copy(update={"text": "y" * 9_000}), *sections], candidates, tokens=1_000)
+    assert digest.count("x" * 100) >= 8
+    assert "y" * 9_000 not in digest

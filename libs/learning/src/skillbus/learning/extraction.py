@@ -10,15 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skillbus.contracts.learner.learned import EvidenceQuote, LearnedFile, LearnedFileStatus, LearnedItem
-from skillbus.learning.job import (
-    Extraction,
-    ExtractionJob,
-    JobFile,
-    KnownRun,
-    QuotedSection,
-    ReadingProgress,
-    WantedFiles,
-)
+from skillbus.contracts.learner.learning_jobs import LearningInputKind, RunContext
+from skillbus.learning.job import Extraction, ExtractionJob, JobFile, QuotedSection, ReadingProgress
 from skillbus.learning.joining import join_items
 from skillbus.learning.logs.learning import LogFindings, learn_from_log
 from skillbus.learning.logs.records.severity import Severity
@@ -30,16 +23,17 @@ from skillbus.learning.test_runs.joining import ListedRun, read_run_list
 from skillbus.learning.test_runs.junit import read_junit
 from skillbus.learning.test_runs.learning import learn_from_runs
 from skillbus.learning.test_runs.pytest_json import read_pytest_json
-from skillbus.learning.test_runs.values import TestRun, UnreadableRunError
+from skillbus.learning.test_runs.values import TestRun
 from skillbus.learning.traffic.access_log import read_access_log
-from skillbus.learning.traffic.calls import HttpCall, UnreadableTrafficError
+from skillbus.learning.traffic.calls import HttpCall
 from skillbus.learning.traffic.har import read_har
 from skillbus.learning.traffic.learning import learn_from_calls
 
 _OF_TESTS: Final = frozenset({FileFormat.JUNIT, FileFormat.PYTEST_JSON, FileFormat.RUN_LIST})
 _RUN_LIST_BYTES: Final = 16 * 1024 * 1024
 _LINES_BETWEEN_REPORTS: Final = 10_000
-_FILE_ERRORS: Final = (*READ_ERRORS, UnreadableRunError, UnreadableTrafficError)
+_FILE_ERRORS: Final = (*READ_ERRORS, ValueError, OverflowError, RecursionError)
+"""Errors of one file. `UnreadableRunError` and `UnreadableTrafficError` are ValueErrors."""
 
 
 @dataclass(slots=True)
@@ -160,9 +154,9 @@ def extract(job: ExtractionJob, history: Sequence[TestRun], report: Callable[[Re
     return Extraction(files=tuple(files), items=items, digest=tuple(sections), runs=tuple(runs))
 
 
-def _require_wanted(found: FileFormat, what: WantedFiles) -> None:
+def _require_wanted(found: FileFormat, what: LearningInputKind) -> None:
     """Raise UnknownFormatError for a format that the job does not read."""
-    if what is not WantedFiles.FILES and (found in _OF_TESTS) is not (what is WantedFiles.TESTS):
+    if what is not LearningInputKind.FILES and (found in _OF_TESTS) is not (what is LearningInputKind.TESTS):
         raise UnknownFormatError(f"the job reads {what.value} only")
 
 
@@ -190,7 +184,7 @@ def _learn_from_suites(reader: _Reader, history: Sequence[TestRun]) -> tuple[lis
     return new, files
 
 
-def _apply_context(runs: Sequence[TestRun], context: KnownRun) -> Iterator[TestRun]:
+def _apply_context(runs: Sequence[TestRun], context: RunContext) -> Iterator[TestRun]:
     """Yield the runs with what is known about them. An id belongs to a job with one run only."""
     is_one = len({run.run for run in runs}) == 1
     for run in runs:

@@ -1,10 +1,9 @@
 """Description of an extraction, its progress and its result: what a caller and the program exchange as JSON."""
 
-from enum import StrEnum
-
 from pydantic import Field
 
 from skillbus.contracts.learner.learned import LearnedFile, LearnedItem
+from skillbus.contracts.learner.learning_jobs import LearningInputKind, RunContext
 from skillbus.contracts.message import Message
 from skillbus.learning.logs.settings import LogSettings
 from skillbus.learning.test_runs.settings import TestSettings
@@ -13,31 +12,12 @@ from skillbus.learning.thresholds import Thresholds
 from skillbus.learning.traffic.settings import TrafficSettings
 
 
-class WantedFiles(StrEnum):
-    """Kinds of files that a job reads. Others are skipped."""
-
-    LOGS = "logs"
-    """Logs, access logs and HAR files."""
-    TESTS = "tests"
-    """Reports of test runs, and run lists."""
-    FILES = "files"
-    """Both."""
-
-
 class JobFile(Message):
     """File of a job."""
 
     name: str
     path: str
     """Path on this machine."""
-
-
-class KnownRun(Message):
-    """Facts about the test run of the files that they do not hold themselves."""
-
-    run: str = ""
-    commit: str = ""
-    branch: str = ""
 
 
 class ExtractionSettings(Thresholds):
@@ -55,11 +35,11 @@ class ExtractionSettings(Thresholds):
 class ExtractionJob(Message):
     """Files to extract from."""
 
-    what: WantedFiles = WantedFiles.FILES
+    what: LearningInputKind = LearningInputKind.FILES
     files: tuple[JobFile, ...]
     history: str | None = None
     """Path of a JSON list of earlier test runs, oldest first."""
-    context: KnownRun = KnownRun()
+    context: RunContext = RunContext()
     settings: ExtractionSettings = ExtractionSettings()
 
 

@@ -20,7 +20,8 @@ from pydantic import ValidationError
 
 from skillbus.common.background import bind_to_parent
 from skillbus.contracts.message import Message
-from skillbus.learner.domain.learning.ports import ExtractionError, ExtractionProgress, ExtractionResult
+from skillbus.learner.domain.learning.ports import ExtractionError, ExtractionResult
+from skillbus.learning.job import ReadingProgress
 
 EXTRACTION: Final = "skillbus.learning"
 """Package that the child runs as a program."""
@@ -44,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Line(Message):
-    progress: ExtractionProgress | None = None
+    progress: ReadingProgress | None = None
     result: ExtractionResult | None = None
 
 
@@ -56,7 +57,7 @@ class ChildExtractor:
     cpu_s: int
     package: str = EXTRACTION
 
-    async def extract_items(self, folder: Path, on_progress: Callable[[ExtractionProgress], None]) -> ExtractionResult:
+    async def extract_items(self, folder: Path, on_progress: Callable[[ReadingProgress], None]) -> ExtractionResult:
         limits = (str(self.memory_bytes), str(self.cpu_s))
         command = (sys.executable, "-P", "-c", _LIMITED, *limits, self.package, str(folder))
         process = await asyncio.create_subprocess_exec(
@@ -95,7 +96,7 @@ class ChildExtractor:
         return f"reading the files failed (exit code {code}{f', {name}' if name else ''}): see the learner's log"
 
 
-async def _read_result(process: Process, on_progress: Callable[[ExtractionProgress], None]) -> ExtractionResult | None:
+async def _read_result(process: Process, on_progress: Callable[[ReadingProgress], None]) -> ExtractionResult | None:
     """Return the result; None if the child ended without one. Raises ExtractionError."""
     if process.stdout is None:
         raise ExtractionError("the extraction has no output")

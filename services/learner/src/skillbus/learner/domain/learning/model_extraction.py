@@ -28,11 +28,11 @@ from skillbus.learner.domain.learning.model_prompt import (
     MAX_ANSWERED_ITEMS,
     AnsweredItem,
     DigestAnswer,
-    DigestSection,
     make_answer_schema,
     write_digest,
 )
 from skillbus.learner.domain.learning.text_relation import TextRelation, compare_texts
+from skillbus.learning.job import QuotedSection
 from skillbus.learning.redaction import redact_text
 from skillbus.learning.suspicion import scan_learned
 
@@ -109,16 +109,17 @@ class ModelLearning:
     """Most tokens of one job, over all modes."""
 
     async def refine_items(
-        self, sections: Sequence[DigestSection], candidates: Sequence[LearnedItem]
+        self, sections: Sequence[QuotedSection], candidates: Sequence[LearnedItem]
     ) -> ModelExtraction:
         """Return the candidates, some rewritten by the model, and the further items that it proved."""
         digest = write_digest(sections, candidates, self.digest_tokens)
+        sent = [section for section in sections if section.text in digest]
         schema = make_answer_schema()
         key = sha256(json.dumps([self.model, digest, schema]).encode()).hexdigest()
         cached = await self.cache.get_answer(key)
         if cached is not None and (answer := _parse_answer(cached[1].text)) is not None:
             use = ModelUse(model=cached[1].model, mode=cached[0], cached=True)
-            return _apply_answer(answer, use, sections, candidates)
+            return _apply_answer(answer, use, sent, candidates)
         failures, spent = list[str](), 0
         for mode in AnswerMode:
             if spent >= self.budget_tokens:
@@ -136,7 +137,7 @@ class ModelLearning:
                 continue
             await self.cache.put_answer(key, mode, raw)
             use = ModelUse(model=raw.model, mode=mode, tokens=spent, error=_join_failures(failures))
-            return _apply_answer(answer, use, sections, candidates)
+            return _apply_answer(answer, use, sent, candidates)
         use = ModelUse(model=self.model, tokens=spent, error=_join_failures(failures))
         return ModelExtraction(tuple(candidates), use)
 
@@ -166,7 +167,7 @@ def _parse_answer(text: str) -> DigestAnswer | None:
 class _Refinement:
     """Items of the rules, which an answer rewrites and extends."""
 
-    sections: Sequence[DigestSection]
+    sections: Sequence[QuotedSection]
     extractor: str
     items: list[LearnedItem]
     candidates: int
@@ -233,7 +234,7 @@ class _Refinement:
 
 
 def _apply_answer(
-    answer: DigestAnswer, use: ModelUse, sections: Sequence[DigestSection], candidates: Sequence[LearnedItem]
+    answer: DigestAnswer, use: ModelUse, sections: Sequence[QuotedSection], candidates: Sequence[LearnedItem]
 ) -> ModelExtraction:
     refinement = _Refinement(sections, f"{use.model} ({use.mode})"[:300], list(candidates), len(candidates))
     for value in answer.items[:MAX_ANSWERED_ITEMS]:

@@ -4,7 +4,7 @@ The model gets the redacted digest, never the files. It is data: fenced, with a 
 tool of skillbus is at hand while the model reads it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Annotated, Final
 
@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.learner.learned import LearnedItem, Polarity
 from skillbus.contracts.message import Message
+from skillbus.learning.job import QuotedSection
 
 MAX_ANSWERED_ITEMS: Final = 20
 _QUOTES: Final = 5
@@ -65,16 +66,6 @@ class DigestAnswer(Message):
     nothing_found_reason: str | None = None
 
 
-class DigestSection(Message):
-    """Part of a digest: lines of a redacted source."""
-
-    title: str
-    file: str
-    line: int = 0
-    """Line of the file at which the text begins; 0 if it has no lines."""
-    text: str
-
-
 def make_answer_schema() -> dict[str, JsonValue]:
     """Return the JSON Schema of an answer, without references, as providers want it."""
     texts: dict[str, JsonValue] = {name: {"type": "string"} for name in ("title", "content", "scope", "subject")}
@@ -100,16 +91,30 @@ def make_answer_schema() -> dict[str, JsonValue]:
     }
 
 
-def write_digest(sections: Sequence[DigestSection], candidates: Sequence[LearnedItem], tokens: int) -> str:
-    """Return the user's message: candidates and sections, as many as fit into the budget of tokens."""
-    parts = [f"Candidate {number}: {item.title}\n{item.content}" for number, item in enumerate(candidates, 1)]
-    parts += [f"{section.title} ({section.file}, line {section.line})\n{section.text}" for section in sections]
-    kept, left = list[str](), tokens * _TEXT_BYTES_PER_TOKEN
-    for part in parts:
-        left -= len(part.encode("utf-8", "replace")) + 2
-        if left < 0:
-            break
-        kept.append(part)
+def write_digest(sections: Sequence[QuotedSection], candidates: Sequence[LearnedItem], tokens: int) -> str:
+    """Return the user's message: candidates and sections, as many as fit into the budget of tokens.
+
+    Candidates take at most half of it.
+    """
+    budget_bytes = tokens * _TEXT_BYTES_PER_TOKEN
+    named = [f"Candidate {number}: {item.title}\n{item.content}" for number, item in enumerate(candidates, 1)]
+    kept = _select_fitting(named, budget_bytes // 2)
+    quoted = [f"{section.title} ({section.file}, line {section.line})\n{section.text}" for section in sections]
+    kept += _select_fitting(quoted, budget_bytes - sum(map(_measure_part, kept)))
     digest = "\n\n".join(kept)
     fence = f"digest-{sha256(digest.encode('utf-8', 'replace')).hexdigest()[:16]}"
     return f"<{fence}>\n{digest}\n</{fence}>"
+
+
+def _select_fitting(parts: Iterable[str], left_bytes: int) -> list[str]:
+    """Return the parts that fit, in their order; one that is too large is left out."""
+    kept = list[str]()
+    for part in parts:
+        if _measure_part(part) <= left_bytes:
+            left_bytes -= _measure_part(part)
+            kept.append(part)
+    return kept
+
+
+def _measure_part(part: str) -> int:
+    return len(part.encode("utf-8", "replace")) + 2

@@ -21,7 +21,7 @@ from skillbus.contracts.learner.learning_jobs import (
 )
 from skillbus.contracts.learner.proposals import ReportedItem
 from skillbus.contracts.message import Content, Message
-from skillbus.learner.domain.learning.model_prompt import DigestSection
+from skillbus.learning.job import QuotedSection, ReadingProgress
 
 
 class LearnedReport(Message):
@@ -37,20 +37,12 @@ class ExtractionResult(Message):
 
     files: tuple[LearnedFile, ...] = ()
     items: tuple[LearnedItem, ...] = ()
-    digest: tuple[DigestSection, ...] = ()
+    digest: tuple[QuotedSection, ...] = ()
     """Lines of the redacted files that a chat model may read."""
     use: ModelUse | None = None
     """Part of a chat model. Absent until one has read the digest."""
     runs: tuple[dict[str, JsonValue], ...] = ()
     """Test runs that it read, in the form in which it takes them as history."""
-
-
-class ExtractionProgress(Message):
-    """Progress of an extraction."""
-
-    files_done: int = 0
-    bytes_done: int = 0
-    items: int = 0
 
 
 class ExtractionError(Exception):
@@ -164,7 +156,7 @@ class JobFiles(Protocol):
 class Extractor(Protocol):
     """Extraction in another process. Cancelling the task ends the process."""
 
-    async def extract_items(self, folder: Path, on_progress: Callable[[ExtractionProgress], None]) -> ExtractionResult:
+    async def extract_items(self, folder: Path, on_progress: Callable[[ReadingProgress], None]) -> ExtractionResult:
         """Learn from the files that `job.json` in the folder names. Raises ExtractionError."""
 
 

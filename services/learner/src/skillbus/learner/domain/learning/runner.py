@@ -10,7 +10,7 @@ import fcntl
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +23,7 @@ from pydantic_core import to_json
 
 from skillbus.common.background import FailureLog, end_tasks, finish_within
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.learner.learned import LearnedItem
 from skillbus.contracts.learner.learning_jobs import LearningFile, LearningJob, LearningPhase, LearningProgress
 from skillbus.learner.domain.errors import KnowledgeUnavailableError, LearnerError
 from skillbus.learner.domain.learning.jobs import make_advance, start_phase
@@ -30,7 +31,6 @@ from skillbus.learner.domain.learning.model_extraction import ModelLearning
 from skillbus.learner.domain.learning.ports import (
     ClaimedJob,
     ExtractionError,
-    ExtractionProgress,
     ExtractionResult,
     Extractor,
     ItemProposer,
@@ -39,13 +39,16 @@ from skillbus.learner.domain.learning.ports import (
     NeighbourFinder,
     ProgressFeed,
 )
-from skillbus.learning.job import ExtractionSettings
+from skillbus.learning.job import ExtractionSettings, ReadingProgress
 
 MAX_ATTEMPTS: Final = 3
 """A job that was begun so often without an end, because each of its runners died, fails."""
 _PROGRESS_EVERY_S: Final = 0.5
 _LOOK_EVERY_S: Final = 5.0
 """Longest time until a runner finds a job that another replica queued."""
+_RETRIEVER_PATIENCE: Final = timedelta(minutes=10)
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 10.0
 _FOLDER_PREFIX: Final = "job-"
 
 log = structlog.get_logger(__name__)
@@ -163,15 +166,36 @@ class _JobWork:
                 self._enter(LearningPhase.REFINING)
                 result = await self._refine(parts.model, result)
             self._enter(LearningPhase.STORING)
-            near = await parts.neighbours.find_neighbours(claimed.job.project, result.items)
+            near = await self._find_neighbours(result.items)
             job = await parts.proposer.finish_job(self._with_progress(claimed, result), result, near, parts.now())
         except (ExtractionError, LearnerError, RequestError, OSError) as error:
-            if isinstance(error, LearnerError | RequestError) and error.retryable:
+            if isinstance(error, KnowledgeUnavailableError | RequestError) and error.retryable:
                 await parts.record.release_job(claimed)
                 raise
             job = await parts.record.fail_job(claimed, _explain(error), parts.now())
         if job is not None:
             await end_job(parts, claimed, job)
+
+    async def _find_neighbours(self, items: Sequence[LearnedItem]) -> Sequence[Sequence[str]]:
+        """Ask the retriever, again and again while it is away: the files need not be read a second time.
+
+        Raises:
+            ExtractionError: It was away for ten minutes.
+            RequestError: It refused.
+        """
+        until, pause_s = self._parts.now() + _RETRIEVER_PATIENCE, _FIRST_PAUSE_S
+        while True:
+            try:
+                return await self._parts.neighbours.find_neighbours(self._claimed.job.project, items)
+            except RequestError as error:
+                if not error.retryable:
+                    raise
+                if self._parts.now() >= until:
+                    raise ExtractionError(
+                        f"the search did not answer: {error.message} Learn again once it does."
+                    ) from error
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def report_progress(self, *, must_look: bool) -> bool:
         """Extend the lease, and publish what has changed. Return False if the job is not this claim's any more.
@@ -216,7 +240,7 @@ class _JobWork:
         self._progress = self._progress.model_copy(update=done)
         return {"name": file.name, "path": str(path)}
 
-    def _note_progress(self, progress: ExtractionProgress) -> None:
+    def _note_progress(self, progress: ReadingProgress) -> None:
         self._progress = self._progress.model_copy(update=progress.model_dump(exclude_unset=True))
 
     def _enter(self, phase: LearningPhase) -> None:

@@ -383,6 +383,24 @@ async def test_a_call_that_needs_it_waits_for_its_approval_and_the_turn_goes_on(
 
 
 @pytest.mark.usefixtures("marked")
+async def test_the_key_that_started_a_turn_may_approve_its_calls(system: System, upstream: ScriptedUpstream) -> None:
+    upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
+    made = await system.http.post("/api/keys", json={"label": "mine", "role": "runner", "projects": ["default"]})
+    mine = {"Authorization": f"Bearer {made.json()['key']}"}
+    asked = {"model": "auto", "messages": QUESTION, "stream": True, "metadata": {"skillbus": '{"events": true}'}}
+    answers = list[int]()
+    async with system.http.stream("POST", "/v1/chat/completions", json=asked, headers=mine) as stream:
+        async for line in stream.aiter_lines():
+            if "approval_required" in line:
+                chunk = json.loads(line.removeprefix("data: "))
+                decision = {"call_id": chunk["skillbus"]["approval"]["call_id"], "approved": True}
+                path = f"{TURN_ENDPOINT}{chunk['id']}/approve"
+                answer = await system.http.post(path, json={"decisions": [decision]}, headers=mine)
+                answers.append(answer.status_code)
+    assert answers == [200]
+
+
+@pytest.mark.usefixtures("marked")
 async def test_a_program_waits_in_its_middle_for_the_approval_of_a_call_and_goes_on(
     system: System, client: openai.AsyncOpenAI, upstream: ScriptedUpstream
 ) -> None:

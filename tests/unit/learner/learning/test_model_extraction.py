@@ -126,7 +126,10 @@ async def test_an_item_that_is_not_valid_or_not_proved_is_dropped_and_the_others
 
 async def test_a_rewritten_candidate_keeps_its_statement_and_evidence() -> None:
     rewriting = _item(
-        candidate=1, title="The pool is too small", content="Under load the pool runs out of connections."
+        candidate=1,
+        title="The pool is too small",
+        content="Under load the pool runs out of connections.",
+        evidence=["pool timeout after"],
     )
     (item,) = (await _refine(_learning(_answer(rewriting)))).items
     assert (item.title, item.statement, item.seen) == ("The pool is too small", _CANDIDATE.statement, 12)
@@ -137,6 +140,12 @@ async def test_an_answer_cannot_rewrite_an_item_that_it_has_added_itself() -> No
     other = _item(candidate=2, title="Broken pipes", content="Callers close their connections early.")
     found = await _refine(_learning(_answer(_item(), other)))
     assert [one.title for one in found.items] == [_CANDIDATE.title, "Orders are retried", "Broken pipes"]
+
+
+async def test_a_candidate_is_not_rewritten_by_a_quote_of_something_else() -> None:
+    found = await _refine(_learning(_answer(_item(candidate=1))))
+    assert found.items[0] == _CANDIDATE
+    assert len(found.items) == 2
 
 
 async def test_an_item_with_the_text_of_a_candidate_is_that_candidate() -> None:

@@ -41,6 +41,13 @@ class Endpoint(Generic[RequestT_co, ReplyT_co]):
     """Request body that works on a running system."""
     act: AuditedAct | None = None
     """Declaration that it is an administrative act, which the service records in the audit log."""
+    asks_who: bool = False
+    """True if the service must know who asks, although the request is no act."""
+
+    @property
+    def needs_origin(self) -> bool:
+        """True if the request carries who asks, and from where."""
+        return self.asks_who or self.act is not None
 
     @property
     def subject(self) -> str:

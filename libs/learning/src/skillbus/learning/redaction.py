@@ -73,6 +73,23 @@ _BEARER: Final = re.compile(
 )
 _FLAG: Final = re.compile(rf"(?P<name>(?<!\S)--?{_SENSITIVE_NAME}[ =]{{1,2}}){_VALUE}", _FLAGS)
 _FIELD: Final = re.compile(rf"(?P<name>(?<![\w.-]){_SENSITIVE_NAME}{_ASSIGNED}){_VALUE}", _FLAGS)
+_PAIR: Final = re.compile(rf"(?P<name>[\"']{_SENSITIVE_NAME}[\"']\s{{0,2}},\s{{0,2}}){_QUOTED}", _FLAGS)
+_PROSE: Final = re.compile(
+    r"(?P<name>(?:passw(?:or)?d|passphrase|passcode|secret|credentials?|密码|口令|密钥)(?:\s{1,3}(?:for|of)\s{1,3}\S{1,60}?)?"
+    r"(?:\s{0,3}(?:->|:|：|是|为)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}|\s{1,3}))"
+    r"(?=[^\s\"',;<>]{0,60}[0-9])(?=[^\s\"',;<>]{0,60}[^\s\"',;<>0-9])[^\s\"',;<>]{4,400}",
+    _FLAGS,
+)
+"""Secret in a sentence: `password for root: x1y2`. It has digits and other characters; words of a sentence have not."""
+_CODE: Final = re.compile(
+    r"(?P<name>\b(?:cv[vc]2?|pin(?:[ _-]?code)?|otp(?:[ _-]?code)?|(?:verification|one[ -]time) code)"
+    r"\s{0,3}(?::|=|is)?\s{0,3}|验证码\s{0,3}(?:[:：=是为]\s{0,3})?)[0-9]{3,10}(?![\w.])",
+    _FLAGS,
+)
+_CLIENT_FLAG: Final = re.compile(
+    r"(?P<name>\b(?:(?:mysql|mariadb|sshpass)[\w-]{0,20}\s(?:[^\n]{0,200}?\s)?-p|pass=))(?![\s<])\S{3,400}",
+    _FLAGS,
+)
 _ELEMENT: Final = re.compile(
     rf"(?P<name><(?P<tag>(?:[\w-]{{1,40}}:)?{_SENSITIVE_NAME})>)[^<>]{{1,8000}}(?=</(?P=tag)>)", _FLAGS
 )
@@ -224,6 +241,10 @@ _REPLACEMENTS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]]
     (_BEARER, rf"\g<scheme>{TOKEN}"),
     (_FLAG, _keep("name", SECRET)),
     (_FIELD, _keep("name", SECRET)),
+    (_PAIR, _keep("name", SECRET)),
+    (_CLIENT_FLAG, _keep("name", SECRET)),
+    (_PROSE, _keep("name", SECRET)),
+    (_CODE, _keep("name", SECRET)),
     (_ELEMENT, _keep("name", SECRET)),
     (_KNOWN_TOKEN, TOKEN),
     (_EMAIL, EMAIL),

@@ -112,7 +112,7 @@ class Caller:
                 headers[h.TRACEPARENT] = trace
             if project := h.project.get():
                 headers[h.PROJECT] = project
-            if endpoint.act is not None:
+            if endpoint.needs_origin:
                 headers |= h.make_origin_headers(self._name)
             async with asyncio.timeout(max(wait_s, 0)):
                 reply = await self._exchange(endpoint, body, headers)

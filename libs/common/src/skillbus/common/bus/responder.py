@@ -220,7 +220,7 @@ class _TaskEndpoint(MicroEndpoint):
                 ErrorCode.INVALID_REQUEST, f"{h.DEADLINE_MS} is not a number: send Unix time in milliseconds."
             ) from None
         h.traceparent.set(headers.get(h.TRACEPARENT))
-        if self._route.endpoint.act is not None:
+        if self._route.endpoint.needs_origin:
             h.origin.set(h.parse_origin(headers))
         request = decode(self._route.endpoint.request, msg.data, headers.get(h.CONTENT_TYPE, JSON))
         return await self._handle_before(until, request)

@@ -117,6 +117,7 @@ CHAT: Final = Endpoint(
     summary="Answer a chat with a model that finds and calls tools by itself.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.MODEL_UNAVAILABLE, ErrorCode.CANCELLED),
     idempotent=False,
+    asks_who=True,
     timeout_s=330.0,
     example={"messages": [{"role": "user", "content": "What is 17 * 23?"}]},
 )

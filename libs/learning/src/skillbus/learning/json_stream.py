@@ -1,4 +1,7 @@
-"""Reads large JSON documents piece by piece: the elements of named arrays one at a time, other values whole."""
+"""Reads large JSON documents piece by piece: the elements of named arrays one at a time, other values whole.
+
+Evidence needs the literal text of an element and its line, which streaming parsers such as ijson do not give.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Iterator

@@ -39,6 +39,8 @@ class ProposalDecision(StrEnum):
     """Its evidence belongs to another item now."""
     SUPERSEDED = "superseded"
     """Approved in place of another item, which is archived."""
+    REPLACED = "replaced"
+    """Approved, and archived later because another item superseded it. Its value may be proposed again."""
 
 
 class ReportedItem(LearnedItem):

@@ -23,6 +23,7 @@ from skillbus.learning.logs.statistics import TemplateStatistics
 from skillbus.learning.logs.templates.masking import VALUE
 from skillbus.learning.redaction import redact_path, redact_text
 from skillbus.learning.suspicion import scan_learned
+from skillbus.learning.texts import shorten_text
 
 _TITLE_CHARACTERS: Final = 120
 _SUBJECT_CHARACTERS: Final = 290
@@ -51,12 +52,12 @@ def write_incident(file: str, incident: LogIncident) -> LearnedItem:
     return LearnedItem(
         kind=LearnedKind.INCIDENT,
         type=failure.type,
-        title=_shorten(f"{failure.phrase}{f' in {component}' if component else ''}: {texts[0]}", _TITLE_CHARACTERS),
-        content=_shorten(content, 1_900),
+        title=shorten_text(f"{failure.phrase}{f' in {component}' if component else ''}: {texts[0]}", _TITLE_CHARACTERS),
+        content=shorten_text(content, 1_900),
         scope=write_scope(component),
         tags=("log", severity, failure.tag),
         statement=LearnedStatement(
-            subject=_shorten(subject, _SUBJECT_CHARACTERS), predicate="is_logged_as", value=severity
+            subject=shorten_text(subject, _SUBJECT_CHARACTERS), predicate="is_logged_as", value=severity
         ),
         evidence=evidence,
         confidence=get_confidence(incident.records),
@@ -75,12 +76,12 @@ def write_fact(file: str, fact: SettingFact) -> LearnedItem:
     return LearnedItem(
         kind=LearnedKind.CONFIG,
         type="project_config",
-        title=_shorten(f"{name}={value}{owner}", _TITLE_CHARACTERS),
+        title=shorten_text(f"{name}={value}{owner}", _TITLE_CHARACTERS),
         content=content,
         scope=write_scope(component),
         tags=("log", "setting"),
         statement=LearnedStatement(
-            subject=_shorten(f"{component}:{name}".lstrip(":"), 290), predicate="is_set_to", value=value
+            subject=shorten_text(f"{component}:{name}".lstrip(":"), 290), predicate="is_set_to", value=value
         ),
         evidence=(quote,),
         confidence=get_confidence(fact.count),
@@ -154,7 +155,3 @@ def _cut_names(message: str, template: str) -> str:
 def _addresses_assistant(content: str, evidence: tuple[EvidenceQuote, ...]) -> bool:
     found = scan_learned((content, *(it.quote for it in evidence)))
     return any(finding.code == INSTRUCTIONS for finding in found)
-
-
-def _shorten(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1] + "…"

@@ -19,6 +19,7 @@ from skillbus.learning.test_runs.findings import CauseFinding, EnvironmentFindin
 from skillbus.learning.test_runs.history import SkipStorm, SuiteHistory
 from skillbus.learning.test_runs.settings import TestSettings
 from skillbus.learning.test_runs.values import TestFailure
+from skillbus.learning.texts import shorten_text
 
 _ENVIRONMENT_TYPE: Final = "project_config"
 _QUOTES: Final = 5
@@ -98,7 +99,7 @@ def write_environment(finding: EnvironmentFinding, history: SuiteHistory, settin
     return LearnedItem(
         kind=LearnedKind.ENVIRONMENT,
         type=_ENVIRONMENT_TYPE,
-        title=_shorten(f"{need[0].upper()}{need[1:]}: {first.failure.exception}: {said}", _TITLE_CHARACTERS),
+        title=shorten_text(f"{need[0].upper()}{need[1:]}: {first.failure.exception}: {said}", _TITLE_CHARACTERS),
         content="\n".join([
             *_describe_cause(cluster),
             f"Seen in {names}. It says nothing about the code: these results are missing, not failed or fixed.",
@@ -108,7 +109,7 @@ def write_environment(finding: EnvironmentFinding, history: SuiteHistory, settin
         statement=LearnedStatement(
             subject="environment of the tests",
             predicate=f"needs:{finding.module}" if finding.module else _write_predicate("fails_with", first),
-            value=_shorten(f"{first.failure.exception}: {said}", 500),
+            value=shorten_text(f"{first.failure.exception}: {said}", 500),
         ),
         tests=tests[: settings.max_tests],
         first_failed=history.get_change(runs[0]),
@@ -135,12 +136,12 @@ def write_storms(storms: Sequence[SkipStorm], history: SuiteHistory) -> list[Lea
             LearnedItem(
                 kind=LearnedKind.ENVIRONMENT,
                 type=_ENVIRONMENT_TYPE,
-                title=_shorten(f"{_count(count, 'test')} skipped: {reason}", _TITLE_CHARACTERS),
+                title=shorten_text(f"{_count(count, 'test')} skipped: {reason}", _TITLE_CHARACTERS),
                 content=f"{_count(count, 'test')} that run elsewhere were skipped in {names}: {reason}.\n"
                 "Their results are missing, not failed or fixed. Remedy: give the environment what the reason names.",
                 tags=("tests", "environment"),
                 statement=LearnedStatement(
-                    subject="environment of the tests", predicate=_shorten(f"skips:{reason}", 290), value="skipped"
+                    subject="environment of the tests", predicate=shorten_text(f"skips:{reason}", 290), value="skipped"
                 ),
                 first_failed=history.get_change(same[0].run),
                 evidence=quotes,
@@ -164,16 +165,16 @@ def _describe_cause(cluster: FailureCluster) -> list[str]:
     place = get_location(failure.frames)
     where = f" in `{place.module}:{place.function}` (line {place.line})" if place else ""
     raised = f", which reached the test as `{failure.outer}`" if failure.outer else ""
-    lines = [f"Cause: `{failure.exception}`{where}{raised}: {_shorten(get_statement(failure.message), 300)}"]
+    lines = [f"Cause: `{failure.exception}`{where}{raised}: {shorten_text(get_statement(failure.message), 300)}"]
     if failure.embedded:
-        lines.append(f"Error inside the message: {_shorten(failure.embedded, 300)}")
+        lines.append(f"Error inside the message: {shorten_text(failure.embedded, 300)}")
     if failure.assertion and is_generic(failure.exception):
-        lines.append(f"Failed check: `{_shorten(failure.assertion, 200)}`")
+        lines.append(f"Failed check: `{shorten_text(failure.assertion, 200)}`")
     others = sorted({
         f"{signature.exception}: {signature.message}"
         for signature in map(get_signature, (occurrence.failure for occurrence in cluster.occurrences))
     } - {f"{failure.exception}: {get_signature(failure).message}"})  # fmt: skip
-    lines += [f"Also seen as: {_shorten(other, 200)}" for other in others[:3]]
+    lines += [f"Also seen as: {shorten_text(other, 200)}" for other in others[:3]]
     return lines
 
 
@@ -207,9 +208,9 @@ def _write_title(failure: TestFailure, tests: Sequence[str], before: str = "") -
     place = get_location(failure.frames)
     where = f"{place.module}:{place.function}".rstrip(":") if place else _find_common_place(tests)
     vague = failure.embedded or (get_statement(failure.message) if is_generic(failure.exception) else "")
-    said = f": {_shorten(vague, 60)}" if vague else ""
+    said = f": {shorten_text(vague, 60)}" if vague else ""
     title = f"{before}{failure.exception}{said} in {where} ({_count(len(tests), 'test')})"
-    return _shorten(" ".join(title.split()), _TITLE_CHARACTERS)
+    return shorten_text(" ".join(title.split()), _TITLE_CHARACTERS)
 
 
 def _find_common_place(tests: Sequence[str]) -> str:
@@ -242,7 +243,7 @@ def _write_statement(first: FailureOccurrence, verb: str, value: str) -> Learned
     place = get_location(first.failure.frames)
     subject = f"{place.module}:{place.function}" if place else first.failure.test
     return LearnedStatement(
-        subject=_shorten(subject, _SUBJECT_CHARACTERS), predicate=_write_predicate(verb, first), value=value[:2_000]
+        subject=shorten_text(subject, _SUBJECT_CHARACTERS), predicate=_write_predicate(verb, first), value=value[:2_000]
     )
 
 
@@ -265,7 +266,3 @@ def _choose_quotes(occurrences: Iterable[FailureOccurrence]) -> tuple[EvidenceQu
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _shorten(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1] + "…"

@@ -15,6 +15,7 @@ from skillbus.contracts.learner.learned import (
 from skillbus.contracts.scope import SCOPE_CHARACTERS, SEGMENTS
 from skillbus.learning.confidence import get_confidence
 from skillbus.learning.redaction import redact_text
+from skillbus.learning.texts import shorten_text
 from skillbus.learning.traffic.paths import ID, SLUG, PathSegments
 from skillbus.learning.traffic.requirements import HEADER
 from skillbus.learning.traffic.rules import RuleFinding
@@ -39,12 +40,12 @@ def write_rule(rule: RuleFinding) -> LearnedItem:
     return LearnedItem(
         kind=LearnedKind.RULE,
         type=_TYPE,
-        title=f"{methods} {_shorten(path, 50)} {verb} {name}"[:_TITLE_CHARACTERS],
+        title=f"{methods} {shorten_text(path, 50)} {verb} {name}"[:_TITLE_CHARACTERS],
         content=_write_content(rule, name, f"{methods} {path}", message, refused),
         scope=scope,
         tags=("http", first.kind, name.lower()),
         statement=LearnedStatement(
-            subject=_shorten("@".join((path, *rule.hosts)), 290),
+            subject=shorten_text("@".join((path, *rule.hosts)), 290),
             predicate=_write_predicate(rule, name),
             value=methods,
             polarity=Polarity.MUST,
@@ -107,7 +108,7 @@ def _write_content(rule: RuleFinding, name: str, endpoint: str, message: str, re
     templates = sorted({write_scope(requirement.template, below=False) for requirement in rule.requirements})
     if rule.below:
         lines.append("Endpoints: " + ", ".join(f"`{template or '/'}`" for template in templates[:10]) + ".")
-    return _shorten("\n".join(lines), 1_900)
+    return shorten_text("\n".join(lines), 1_900)
 
 
 def _choose_quotes(rule: RuleFinding) -> tuple[EvidenceQuote, ...]:
@@ -126,7 +127,3 @@ def _choose_quotes(rule: RuleFinding) -> tuple[EvidenceQuote, ...]:
 
 def _sort_quotes(quotes: Iterable[EvidenceQuote]) -> list[EvidenceQuote]:
     return sorted(quotes, key=lambda quote: quote.line)
-
-
-def _shorten(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1] + "…"

@@ -3,6 +3,7 @@
 LearnerError
 ├── UnknownItemError                the project has no such item; items of other projects count as unknown
 ├── UnknownJobError                 the project has no such job of learning
+├── NoProposalError                 the item was not learned
 ├── UnknownVersionError             the item never had that version, or did not exist at that time
 ├── UnfitError                      the request contradicts itself
 ├── ConflictError                   the request clashes with the record
@@ -39,6 +40,13 @@ class UnknownJobError(LearnerError):
 
     def __init__(self, project: str, job: str) -> None:
         super().__init__(f"project {project!r} has no job {job!r}; `list_learning_jobs` lists its jobs")
+
+
+class NoProposalError(LearnerError):
+    code = ErrorCode.NOT_FOUND
+
+    def __init__(self, item: str) -> None:
+        super().__init__(f"item {item!r} was not learned: it has no proposal; `list_proposals` lists those that wait")
 
 
 class UnknownVersionError(LearnerError):

@@ -40,7 +40,7 @@ class SqlKnowledgeStore:
                 used = {"project": item.project, "key": key.key, "request_digest": key.request_digest}
                 written = {"id": item.id, "version": item.version, "at": item.created_at}
                 connection.execute(insert(IDEMPOTENCY).values(used | written))
-            _refuse_taken_external_id(connection, change)
+            refuse_taken_external_id(connection, change)
             write_changes(connection, (change,))
             return WriteOutcome(change.item, indexed=False, repeated=False)
 
@@ -55,7 +55,7 @@ class SqlKnowledgeStore:
             change = decide(found)
             if change is None:
                 return WriteOutcome(found, indexed=indexed_version >= found.version, repeated=True)
-            _refuse_taken_external_id(connection, change)
+            refuse_taken_external_id(connection, change)
             write_changes(connection, (change,))
             return WriteOutcome(change.item, indexed=False, repeated=False)
 
@@ -82,7 +82,8 @@ def lock_items(connection: Connection, project: str, items: Sequence[str]) -> Ma
     return {item.id: (item, row.indexed_version) for row in found for item in (parse_item(row),)}
 
 
-def _refuse_taken_external_id(connection: Connection, change: ItemChange) -> None:
+def refuse_taken_external_id(connection: Connection, change: ItemChange) -> None:
+    """Raise ExternalIdTakenError if another item of the project has the external id that a change gives."""
     wanted = change.item.external_id
     if wanted is None or (change.before is not None and change.before.external_id == wanted):
         return

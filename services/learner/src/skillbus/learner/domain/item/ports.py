@@ -76,7 +76,7 @@ class ReviewStore(Protocol):
         """Return up to `wanted.limit` + 1 proposals that wait, newest first, and the number of all."""
 
     async def get_proposal(self, project: str, item: str) -> WaitingProposal:
-        """Return the proposal of an item, also after its review. Raises UnknownItemError, UnfitError."""
+        """Return the proposal of an item, also after its review. Raises UnknownItemError, NoProposalError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def resolve_item(
         neighbours: Active items near it by their vectors, in its scope or one above it.
         job: Job that found the item.
     """
-    same = [one for one in known if _says_the_same(one.learned, learned)]
+    same = [one for one in known if _says_the_same(one.learned, learned) and not _is_replaced(one)]
     if same:
         return _resolve_same(same)
     open_ones = [one for one in known if one.item.status is not KnowledgeStatus.ARCHIVED]
@@ -70,6 +70,11 @@ def resolve_item(
 def _says_the_same(known: LearnedItem, new: LearnedItem) -> bool:
     before, after = known.statement, new.statement
     return before.polarity is after.polarity and normalize_statement(before.value) == normalize_statement(after.value)
+
+
+def _is_replaced(known: KnownStatement) -> bool:
+    """Return True for a value that held once: if it is seen again, it holds again."""
+    return known.decision is ProposalDecision.REPLACED and known.item.status is KnowledgeStatus.ARCHIVED
 
 
 def _resolve_same(same: Sequence[KnownStatement]) -> Resolution:

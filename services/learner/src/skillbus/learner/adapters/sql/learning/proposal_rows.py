@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Final
 
 from sqlalchemy import Connection, Row, insert, select, update
@@ -78,6 +79,12 @@ def insert_proposal(
 def update_proposal(connection: Connection, item: str, values: Mapping[str, object]) -> None:
     """Change columns of a proposal."""
     connection.execute(update(LEARNED_ITEMS).where(_rows.id == item).values(dict(values)))
+
+
+def replace_proposal(connection: Connection, item: str) -> None:
+    """Mark the proposal of a superseded item, if it has one. It frees its identity: the value may be proposed again."""
+    retired = sha256(item.encode()).hexdigest()
+    update_proposal(connection, item, {"decision": ProposalDecision.REPLACED.value, "identity": retired})
 
 
 def replace_learned(connection: Connection, item: str, learned: LearnedItem, reason: str, at: datetime) -> None:

@@ -11,19 +11,27 @@ from skillbus.contracts.learner.proposals import ListProposals, Proposal, Propos
 from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.adapters.sql.change_writer import write_changes
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.knowledge_store import lock_items
+from skillbus.learner.adapters.sql.knowledge_store import lock_items, refuse_taken_external_id
 from skillbus.learner.adapters.sql.learning.proposal_rows import (
     load_merged,
     load_proposals,
     parse_proposal,
+    replace_proposal,
     update_proposal,
 )
 from skillbus.learner.adapters.sql.tables import ITEM_COLUMNS, KNOWLEDGE, LEARNED_ITEMS, parse_item
-from skillbus.learner.domain.errors import LearnerError, UnfitError, UnknownItemError
+from skillbus.learner.domain.errors import (
+    ConcurrentChangeError,
+    LearnerError,
+    NoProposalError,
+    UnfitError,
+    UnknownItemError,
+)
 from skillbus.learner.domain.item.lifecycle import ItemChange
 from skillbus.learner.domain.item.ports import ReviewedItem
 from skillbus.learner.domain.item.review import Review, decide_item
 from skillbus.learner.domain.learning.statement import join_learned
+from skillbus.sql.errors import ConstraintError
 
 _rows = LEARNED_ITEMS.c
 
@@ -40,7 +48,12 @@ class SqlReviewStore:
         def work(connection: Connection) -> Sequence[ReviewedItem | LearnerError]:
             return _ReviewWriter(connection, project, review).review_items(items)
 
-        return await self.database.write(work)
+        for _ in range(2):
+            try:
+                return await self.database.write(work)
+            except ConstraintError:  # another writer has just taken the same external id; now it is seen
+                continue
+        raise ConcurrentChangeError
 
     async def list_proposals(self, wanted: ListProposals, now: datetime) -> tuple[Sequence[WaitingProposal], int]:
         """Return up to `wanted.limit` + 1 proposals that wait, newest first, and the number of all."""
@@ -63,7 +76,10 @@ class SqlReviewStore:
         return await self.database.read(work)
 
     async def get_proposal(self, project: str, item: str) -> WaitingProposal:
-        """Return a proposal with the evidence of those that were merged into its item. Raises UnknownItemError."""
+        """Return a proposal with the evidence of those that were merged into its item.
+
+        Raises UnknownItemError, NoProposalError.
+        """
 
         def work(connection: Connection) -> WaitingProposal:
             found = _load_items(connection, project, [item]).get(item)
@@ -72,7 +88,7 @@ class SqlReviewStore:
             merged = load_merged(connection, project, item)
             own = load_proposals(connection, project, [item]).get(item)
             if own is None and not merged:
-                raise UnfitError(f"item {item!r} was not learned: it has no proposal")
+                raise NoProposalError(item)
             proposal = _join_proposals([own, *merged] if own is not None else merged)
             others = _load_items(connection, project, [proposal.other])
             return WaitingProposal(item=found, proposal=proposal, other=others.get(proposal.other or ""))
@@ -118,10 +134,14 @@ class _ReviewWriter:
         if self.review.action is ReviewAction.SNOOZE and proposal is None:
             raise UnfitError(f"item {item!r} was not learned: approve or reject it")
         changes = decide_item(self.review, self.current[item], self.current[other] if other is not None else None)
+        for change in changes:
+            refuse_taken_external_id(self.connection, change)
         write_changes(self.connection, changes)
         self.current |= {change.item.id: change.item for change in changes}
         if proposal is not None:
             self._close_proposal(proposal, other)
+        if other is not None and self.review.action is ReviewAction.SUPERSEDE:
+            replace_proposal(self.connection, other)
         return ReviewedItem(self.current[item], tuple(map(_get_item, changes)))
 
     def _close_proposal(self, proposal: Proposal, other: str | None) -> None:

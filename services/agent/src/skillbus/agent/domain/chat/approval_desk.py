@@ -110,12 +110,12 @@ class ApprovalDesk:
         self._tell(TurnEventKind.APPROVAL_REQUIRED, waiting.approval)
         outcome = ApprovalOutcome.WITHDRAWN
         try:
-            async with asyncio.timeout(left_s):
-                decision = await waiting.decided
-        except TimeoutError:
-            outcome = ApprovalOutcome.EXPIRED
-            return None
-        else:
+            # Not `asyncio.timeout`: it would drop a decision that was taken in the instant in which the time is over.
+            await asyncio.wait([waiting.decided], timeout=left_s)
+            if not waiting.decided.done():
+                outcome = ApprovalOutcome.EXPIRED
+                return None
+            decision = waiting.decided.result()
             outcome = ApprovalOutcome.APPROVED if decision.approved else ApprovalOutcome.DENIED
             return decision
         finally:

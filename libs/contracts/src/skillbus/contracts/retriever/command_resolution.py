@@ -1,0 +1,197 @@
+"""Search for commands, and the way from a spoken sentence to devices and their commands."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from skillbus.contracts.indexer.devices import CapabilityId, DeviceId, HomeName
+from skillbus.contracts.message import WITHOUT_NUL, Message, ProjectMessage
+from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR, Sentence
+from skillbus.contracts.retriever.tool_search import Query, SearchReply, SearchStage
+
+SessionName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=200),
+    WITHOUT_NUL,
+    Field(description="Dialogue of one speaker. What it mentioned last is remembered for ten minutes."),
+]
+Parser = Literal["auto", "rules", "model"]
+"""`auto` asks the model only where the grammar is not sure and a chat model is configured."""
+
+
+class SearchCommands(ProjectMessage):
+    """Search for commands of the library."""
+
+    query: Query
+    limit: int = Field(default=10, ge=1, le=100)
+    threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
+    """Lowest `score` of a hit. Absent means that the nearest are returned in any case."""
+    capabilities: tuple[CapabilityId, ...] = Field(default=(), max_length=200)
+    """Find only commands of these capabilities. Empty means all."""
+
+
+class CommandHit(Message):
+    """Command that fits the query."""
+
+    id: str
+    capability: str
+    command: str
+    description: dict[str, str]
+    score: float
+    """Calibrated relevance from 0 to 1. Hits are ordered by it, highest first."""
+    cosine: float | None
+    """Cosine of query and command. Absent if only words were compared."""
+
+
+class CommandsFound(SearchReply):
+    """Commands that fit the query, best first."""
+
+    results: tuple[CommandHit, ...]
+
+
+class ParseQuery(ProjectMessage):
+    """Sentence to parse."""
+
+    text: Sentence
+    home: HomeName | None = None
+    """Home whose names, rooms and types the sentence may use. Without one the grammar knows only common words."""
+    parser: Parser = "auto"
+
+
+class ParseReply(Message):
+    """Reply about a sentence: its parser, and the time that it took."""
+
+    parsed_by: Literal["rules", "model"]
+    model: str | None = None
+    """Chat model that parsed it, as `<provider>/<model>`."""
+    model_problem: str | None = None
+    """Reason why the grammar's reading is returned although a model was asked."""
+    took_ms: float
+
+
+class QueryParsed(ParseReply):
+    """Commands of the sentence, in its order."""
+
+    queries: tuple[QueryIR, ...] = Field(max_length=MAX_QUERIES)
+    """Empty if the sentence is no command."""
+
+
+class ResolveCommand(ProjectMessage):
+    """Spoken command to resolve to devices of a home."""
+
+    text: Sentence
+    home: HomeName
+    session: SessionName | None = None
+    last_mentioned: tuple[DeviceId, ...] | None = Field(default=None, max_length=1_000)
+    """Devices that "it" stands for. Absent means those that the session mentioned last."""
+    parser: Parser = "auto"
+    threshold: float = Field(default=0.5, ge=0.0, le=1.0, allow_inf_nan=False)
+    """Lowest score between the action and a command of a device."""
+
+
+class RecallReason(StrEnum):
+    """Reason why a device was recalled."""
+
+    NAME_HIT = "name_hit"
+    ALIAS_HIT = "alias_hit"
+    FUZZY_HIT = "fuzzy_hit"
+    """The name differs in one character, or sounds the same."""
+    SIMILAR_HIT = "similar_hit"
+    """The name means something similar. Such a device is only a candidate."""
+    ROOM_HIT = "room_hit"
+    TYPE_HIT = "type_hit"
+    REFERENCE_HIT = "reference_hit"
+
+
+class ResolvedCommandCall(Message):
+    """Command of a device that does what the sentence asks for."""
+
+    id: str
+    capability: str
+    command: str
+    description: dict[str, str]
+    score: float
+    """Calibrated relevance of the command for the action, from 0 to 1."""
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    """Arguments of the command that the sentence gives, by the names that the command has for them."""
+
+
+class RecalledDevice(Message):
+    """Device that the sentence may mean."""
+
+    id: str
+    name: str
+    room: str | None
+    type: str
+    reasons: tuple[RecallReason, ...]
+    confidence: float
+    """Confidence that this device is meant, from 0 to 1."""
+
+
+class ResolvedDevice(RecalledDevice):
+    """Device with the command that it is to carry out."""
+
+    command: ResolvedCommandCall
+
+
+class DropReason(StrEnum):
+    """Reason why a recalled device is not in the result."""
+
+    NO_COMMANDS = "no_commands"
+    """The library has no command of the device."""
+    NO_COMMAND_FITS = "no_command_fits"
+    """No command of the device reaches the threshold."""
+    ARGUMENT_REFUSED = "argument_refused"
+    """The command does not accept the value, or needs one that the sentence does not give."""
+
+
+class DroppedDevice(Message):
+    """Recalled device that is not in the result."""
+
+    id: str
+    name: str
+    reason: DropReason
+    detail: str
+    """Explanation for people, such as the best command and its score."""
+    best_score: float | None = None
+
+
+class ResolutionStatus(StrEnum):
+    """Outcome for one command of a sentence."""
+
+    RESOLVED = "resolved"
+    AMBIGUOUS = "ambiguous"
+    """Several devices may be meant: `candidates`, and a question."""
+    UNRESOLVED = "unresolved"
+    """A reference stands for nothing that the dialogue mentioned: a question."""
+    NO_DEVICE = "no_device"
+    """The home has no such device."""
+    NO_COMMAND = "no_command"
+    """The devices have no command for the action: see `dropped`."""
+    NOT_UNDERSTOOD = "not_understood"
+    """The sentence names no action."""
+
+
+class ResolvedQuery(Message):
+    """Outcome for one command of a sentence."""
+
+    query: QueryIR
+    status: ResolutionStatus
+    devices: tuple[ResolvedDevice, ...] = ()
+    candidates: tuple[RecalledDevice, ...] = ()
+    """Devices to choose from, best first, at most 20."""
+    dropped: tuple[DroppedDevice, ...] = ()
+    question: str | None = None
+    """Question back to the speaker, in the language of the sentence."""
+    confidence: float
+    """Confidence in the whole outcome, from 0 to 1."""
+
+
+class CommandResolved(ParseReply):
+    """Devices and commands for each command of the sentence, in its order."""
+
+    results: tuple[ResolvedQuery, ...]
+    """Empty if the sentence is no command."""
+    stages: tuple[SearchStage, ...] = ()
+    """Times of `parse`, `recall` and `commands`."""

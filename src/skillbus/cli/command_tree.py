@@ -26,7 +26,7 @@ TRAILING_WORDS: Final = "skillbus.trailing_words"
 
 
 @dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CliCommand:
     """A command for the command tree."""
 
     callback: Callable[..., None]
@@ -131,7 +131,7 @@ class LazyGroup(TyperGroup):
 class LazyCommand(TyperCommand):
     """Command that keeps the words after `--` apart and knows other spellings of its options."""
 
-    spec: CommandSpec
+    spec: CliCommand
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse the words before `--`."""

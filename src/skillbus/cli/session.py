@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 
-from skillbus.cli.command_tree import TRAILING_WORDS, CommandSpec
+from skillbus.cli.command_tree import TRAILING_WORDS, CliCommand
 from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
 from skillbus.cli.output import CommandOutput, clean_line, open_output
 from skillbus.cli.server.launcher import Externals
@@ -134,7 +134,7 @@ def remote_command(
     key_option: str = _KEY_OPTION,
     trailing_words: str | None = None,
     aliases: Mapping[str, str] | None = None,
-) -> Callable[[CommandFunction], CommandSpec]:
+) -> Callable[[CommandFunction], CliCommand]:
     """Decorate a command that asks a server.
 
     Args:
@@ -142,11 +142,11 @@ def remote_command(
         has_project: False where the data belongs to no project.
         url_option: Name of the server's address, for a command with another `--url`.
         key_option: Name of the server's key, for a command with another `--api-key`.
-        trailing_words: See `CommandSpec`.
-        aliases: See `CommandSpec`.
+        trailing_words: See `CliCommand`.
+        aliases: See `CliCommand`.
     """
 
-    def decorate(command: CommandFunction) -> CommandSpec:
+    def decorate(command: CommandFunction) -> CliCommand:
         parameters = inspect.signature(command).parameters
 
         def run(
@@ -183,15 +183,15 @@ def remote_command(
         key_type = Annotated[str | None, typer.Option(key_option, envvar=list(KEY_VARIABLES), help=_KEY_HELP)]
         _add_options(run, command, {"url": url_type, "key": key_type}, left_out=() if has_project else ("project",))
         spellings = {_SHORT_KEY_OPTION: _KEY_OPTION} if key_option == _KEY_OPTION else {}
-        return CommandSpec(run, _format_help(command, example), trailing_words, {**spellings, **(aliases or {})})
+        return CliCommand(run, _format_help(command, example), trailing_words, {**spellings, **(aliases or {})})
 
     return decorate
 
 
-def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
+def server_command(example: str) -> Callable[[CommandFunction], CliCommand]:
     """Decorate a command that starts a server. It runs on the event loop of the services. `example` is for its help."""
 
-    def decorate(command: CommandFunction) -> CommandSpec:
+    def decorate(command: CommandFunction) -> CliCommand:
         def run(ctx: typer.Context, as_json: JsonOption = False, **own: object) -> None:
             from skillbus.common.runner import run_loop  # noqa: PLC0415 (imports uvloop, structlog and prometheus)
 
@@ -199,7 +199,7 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
             _run_command(lambda output: command(LocalSession(output, externals), **own), run_loop, as_json=as_json)
 
         _add_options(run, command, {})
-        return CommandSpec(run, _format_help(command, example))
+        return CliCommand(run, _format_help(command, example))
 
     return decorate
 

@@ -34,7 +34,7 @@ class Quantifier(StrEnum):
     """Any one of them."""
     SOME = "some"
     COUNT = "count"
-    """As many as `arguments.count` says."""
+    """The number that `arguments.count` says."""
 
 
 class Reference(StrEnum):

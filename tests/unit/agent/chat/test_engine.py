@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 from skillbus.agent.domain.chat.engine import end_turn
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
 from skillbus.agent.domain.chat.turn_state import TurnState
-from skillbus.agent.domain.errors import ModelFailedError, ToolNotCallableError
+from skillbus.agent.domain.errors import ModelFailedError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.chat import Chat, ChatMessage, ChatRole, FinishReason, TurnLimit
 from skillbus.contracts.agent.turns import TurnEventKind
@@ -537,3 +537,10 @@ async def test_a_found_tool_with_the_name_of_the_callers_does_not_join() -> None
 def test_two_tools_of_the_caller_with_one_name_are_refused() -> None:
     with pytest.raises(ValidationError, match="two tools are named 'get_weather'"):
         make_chat(tools=[THEIRS, THEIRS])
+
+
+async def test_a_tool_that_the_caller_names_and_nobody_has_is_an_error() -> None:
+    one = bench(say("Hello."))
+    with pytest.raises(ToolUnknownError, match=r"'builtin:calculat'.*search or list"):
+        await one.run(make_chat(disclosure={"always": ["builtin:calculat"]}))
+    assert not one.models.asked

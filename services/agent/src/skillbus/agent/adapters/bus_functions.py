@@ -17,7 +17,7 @@ from skillbus.common.bus.caller import Caller
 from skillbus.common.tools.function_names import encode_name
 from skillbus.common.tools.hit_functions import describe_hits, describe_tools
 from skillbus.contracts.agent.chat import FunctionDefinition
-from skillbus.contracts.errors import RequestError
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import ToolReference
 from skillbus.contracts.indexer.tool_functions import (
     DESCRIBE_TOOLS,
@@ -25,7 +25,7 @@ from skillbus.contracts.indexer.tool_functions import (
     MeasureTools,
     ToolFunction,
 )
-from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.indexer.tools import GET_TOOL, GetTool, ToolState, ToolType
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 
 _CALLABLE: Final = (ToolType.BUILTIN, ToolType.MCP, ToolType.SKILL)
@@ -82,7 +82,7 @@ class BusFunctions:
                 functions = [ToolFunction(id=tool_id, description=builtin.description, parameters=builtin.parameters)]
             tools += map(_show_function, functions)
             if not functions and tool_id.startswith(f"{ToolType.SKILL}:"):
-                tools.append(_show_instructions(tool_id, ""))
+                tools += await self._describe_instructions(project, tool_id)
         return tuple(tools)
 
     def get_catalogue_size(self, project: str) -> CatalogueSize | None:
@@ -96,6 +96,16 @@ class BusFunctions:
     async def close(self) -> None:
         """End what is measured in the background."""
         await end_tasks(*self._measuring)
+
+    async def _describe_instructions(self, project: str, skill_id: str) -> tuple[ShownTool, ...]:
+        """Return a skill without functions, by its description; nothing if it is not active."""
+        try:
+            skill = await self._caller.call(GET_TOOL, GetTool(project=project, id=skill_id))
+        except RequestError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+            return ()
+        return (_show_instructions(skill_id, skill.tool.description),) if skill.state is ToolState.ACTIVE else ()
 
     async def _measure(self, project: str) -> None:
         try:

@@ -30,7 +30,7 @@ from skillbus.agent.domain.chat.prompt import (
 from skillbus.agent.domain.chat.step_calls import CallListener, StepCaller
 from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox, estimate_tokens
 from skillbus.agent.domain.chat.turn_state import TurnState, make_call_id, read_turn_id
-from skillbus.agent.domain.errors import ModelFailedError
+from skillbus.agent.domain.errors import ModelFailedError, ToolUnknownError
 from skillbus.contracts.agent.chat import (
     Chat,
     ChatMessage,
@@ -100,6 +100,7 @@ class ReActEngine:
         """Return the first state: with the tools that fit the words of the user, and the knowledge asked for.
 
         Raises:
+            ToolUnknownError: A tool that the caller names does not exist, is external, or is not active.
             RequestError: The knowledge cannot be had.
         """
         history, shown, knowledge = await asyncio.gather(
@@ -196,6 +197,9 @@ class ReActEngine:
             tool.model_copy(update={"always": True})
             for tool in await self._ports.finder.describe_tools(chat.project, ids)
         ]
+        if missing := set(ids) - {tool.id for tool in always}:
+            named = ", ".join(repr(tool_id[:100]) for tool_id in sorted(missing))
+            raise ToolUnknownError(f"nothing that can be called has the id {named}: search or list the tools")
         asked = find_last_user_message(chat.messages)
         query = "" if asked is None else chat.messages[asked].text.strip()[:_QUERY_CHARACTERS]
         if not disclosure.enabled or not disclosure.top_k or not query:

@@ -44,6 +44,17 @@ def test_an_item_is_added_from_options(skillbus: CommandLine, base: FakeKnowledg
     assert base.requests[0].headers["Skillbus-Actor"] == "lin"
 
 
+@pytest.mark.parametrize(("kind", "warned"), [("busness_rule", True), ("business_rule", False), ("runbook", False)])
+def test_a_type_that_is_nearly_a_known_one_is_pointed_out(
+    skillbus: CommandLine, base: FakeKnowledge, kind: str, warned: bool
+) -> None:
+    base.answers["POST "] = written("i-1", type=kind)
+    words = ["--type", kind, "--title", "t", "--content", "c"]
+    result = skillbus("knowledge", "add", *words, externals=base.externals())
+    assert result.exit_code == 0
+    assert ("Did you mean `business_rule`?" in result.stderr) is warned
+
+
 def test_content_can_come_from_a_file_or_from_standard_input(
     skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import decode_text, read_input
 from skillbus.cli.knowledge.options import By, Expect, Id, Reason, build_headers, complete_type
 from skillbus.cli.knowledge.view import format_written
+from skillbus.cli.near_names import find_near_names, format_question
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
@@ -109,7 +110,7 @@ async def add_item(  # noqa: PLR0913 (one parameter for each option)
         item = build_request(CreateKnowledge, fields)
         body, headers = item.model_dump(mode="json", exclude_unset=True) | session.connection.scope, build_headers(by)
         written = await session.connection.request(KnowledgeWritten, "POST", KNOWLEDGE, json=body, headers=headers)
-    session.output.show_result(written, lambda: format_written(written))
+    _show_written(session, written)
 
 
 @remote_command("skillbus knowledge update order-limits --content 'At most 50 items.' --expect 1")
@@ -153,7 +154,15 @@ async def update_item(  # noqa: PLR0913 (one parameter for each option)
     body = changes.model_dump(mode="json", exclude_unset=True) | dict.fromkeys(cleared)
     path, params, headers = join_path(KNOWLEDGE, item), session.connection.scope, build_headers(by, expect)
     written = await session.connection.request(KnowledgeWritten, "PUT", path, params=params, json=body, headers=headers)
+    _show_written(session, written)
+
+
+def _show_written(session: Session, written: KnowledgeWritten) -> None:
+    """Show the result. A type that is nearly a known one may be misspelt, and searches by type would miss the item."""
     session.output.show_result(written, lambda: format_written(written))
+    kind = written.item.type
+    if kind not in KNOWN_TYPES and (near := find_near_names(kind, KNOWN_TYPES)):
+        session.output.print_note(f"{kind!r} is a type of your own. {format_question(near)}", "yellow")
 
 
 async def _add_file(

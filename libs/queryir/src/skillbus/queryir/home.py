@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 
 from skillbus.contracts.indexer.devices import Device
+from skillbus.queryir.similarity import SimilarNames
 from skillbus.queryir.writing import fold_name, is_inside_word
 
 
@@ -77,6 +79,25 @@ class Home:
     def rooms(self) -> Mapping[str, str]:
         """Spelling of each room by its folded name."""
         return self._spellings[NameKind.ROOM]
+
+    @cached_property
+    def similar_names(self) -> SimilarNames:
+        """Index of the names and aliases of devices by sound and length."""
+        return SimilarNames(dict.fromkeys((*self.by_name, *self.by_alias)))
+
+    @cached_property
+    def similar_rooms(self) -> SimilarNames:
+        """Index of the rooms by sound and length."""
+        return SimilarNames(self.by_room)
+
+    @cached_property
+    def by_capability(self) -> Mapping[str, tuple[Device, ...]]:
+        """Devices by each of their capabilities, in lower case."""
+        groups: dict[str, list[Device]] = {}
+        for device in self.devices:
+            for capability in device.capabilities:
+                groups.setdefault(capability.lower(), []).append(device)
+        return _freeze(groups)
 
     def match_names(self, text: str, start: int) -> Iterator[NameMatch]:
         """Yield the names of devices and rooms that a folded text has at a position, longest first.

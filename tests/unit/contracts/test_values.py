@@ -5,6 +5,7 @@ import math
 import pytest
 from pydantic import JsonValue, ValidationError
 
+from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.indexer.tools import GetTool, ToolDescription
 from skillbus.contracts.message import JSON_DEPTH, check_json
 from skillbus.contracts.retriever.tool_search import SearchTools
@@ -51,3 +52,7 @@ def test_what_some_reader_refuses_is_not_carried(value: JsonValue) -> None:
         ToolDescription(id="x", name="x", metadata={"value": value})
     with pytest.raises(ValidationError):
         ToolDescription(id="x", name="x", parameters={"value": value})
+
+
+def test_a_type_of_a_device_is_written_in_small_letters_however_it_was_given() -> None:
+    assert Device(home="h", id="d", name="Lamp", type=" Light ").type == "light"

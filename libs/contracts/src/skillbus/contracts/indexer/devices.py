@@ -31,7 +31,7 @@ SpokenName = Annotated[
 ]
 DeviceType = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$", strip_whitespace=True, to_lower=True),
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", strip_whitespace=True, to_lower=True),
     Field(description="Type of a device, such as `light` or `cover`. Other types than the grammar knows are allowed."),
 ]
 CapabilityId = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True), WITHOUT_NUL]

@@ -42,11 +42,20 @@ def list_imports(source: Path) -> Iterator[tuple[str, str]]:
             yield modules[node.value.id], node.attr
 
 
+def list_sources(service: str) -> Iterator[Path]:
+    """Files of a service, and those of `skillbus.common.chat` that it imports: they send requests for it."""
+    shared = ROOT / "libs/common/src/skillbus/common/chat"
+    own = list((ROOT / "services" / service / "src").rglob("*.py"))
+    code = "\n".join(source.read_text() for source in own)
+    yield from own
+    yield from (source for source in shared.glob("*.py") if f"skillbus.common.chat.{source.stem} import" in code)
+
+
 def list_named(service: str, kind: type[DeclaredT]) -> list[DeclaredT]:
     """Return the declarations of a kind that the code of a service names."""
     modules = {module.name for module in walk_packages(skillbus.contracts.__path__, "skillbus.contracts.")}
     found = []
-    for source in (ROOT / "services" / service / "src").rglob("*.py"):
+    for source in list_sources(service):
         for module, name in list_imports(source):
             if module in modules and isinstance(named := getattr(import_module(module), name, None), kind):
                 found.append(named)

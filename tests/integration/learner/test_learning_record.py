@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.chat.structured_answer import AnswerMode, RawAnswer
 from skillbus.common.testing import eventually
 from skillbus.contracts.learner.learned import LearnedItem
 from skillbus.contracts.learner.learning_jobs import (
@@ -28,7 +29,6 @@ from skillbus.learner.adapters.sql.learning.job_record import RUNS_OF_A_SOURCE, 
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.item.values import generate_id
 from skillbus.learner.domain.learning.jobs import compute_digest
-from skillbus.learner.domain.learning.model_extraction import AnswerMode, RawAnswer
 from skillbus.learner.domain.learning.ports import ClaimedJob, ExtractionResult
 from skillbus.learner.domain.learning.runner import MAX_ATTEMPTS
 from skillbus.learner.wiring import open_learner

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import JsonValue
 
+from skillbus.common.chat.structured_answer import AnswerMode, ModelSilentError, RawAnswer, StructuredQuestion
 from skillbus.contracts.learner.learned import (
     ConfidenceInterval,
     EvidenceQuote,
@@ -13,13 +14,7 @@ from skillbus.contracts.learner.learned import (
     LearnedKind,
     LearnedStatement,
 )
-from skillbus.learner.domain.learning.model_extraction import (
-    AnswerMode,
-    ModelExtraction,
-    ModelLearning,
-    ModelSilentError,
-    RawAnswer,
-)
+from skillbus.learner.domain.learning.model_extraction import ModelExtraction, ModelLearning
 from skillbus.learner.domain.learning.model_prompt import write_digest
 from skillbus.learning.job import QuotedSection
 
@@ -69,7 +64,7 @@ class ScriptedChat:
     script: list[str | None]
     asked: list[AnswerMode] = field(default_factory=list)
 
-    async def ask_model(self, model: str, digest: str, mode: AnswerMode, schema: dict[str, JsonValue]) -> RawAnswer:
+    async def ask_model(self, model: str, question: StructuredQuestion, mode: AnswerMode) -> RawAnswer:
         self.asked.append(mode)
         text = self.script.pop(0)
         if text is None:

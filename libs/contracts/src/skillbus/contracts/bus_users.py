@@ -13,7 +13,7 @@ from skillbus.contracts.agent.approvals import DECIDE_CALL_SIGNALS
 from skillbus.contracts.agent.mcp_servers import REFRESH_MCP_SERVER, REGISTER_MCP_SERVER, REMOVE_MCP_SERVER
 from skillbus.contracts.agent.model_test import TEST_CHAT_MODEL
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CANCEL_CALL_SIGNALS, LIST_BUILTINS
-from skillbus.contracts.agent.turns import CANCEL_TURN_SIGNALS, CHAT, FOLLOW_TURN_SIGNALS, TURN_ADVANCED
+from skillbus.contracts.agent.turns import CANCEL_TURN, CANCEL_TURN_SIGNALS, CHAT, FOLLOW_TURN_SIGNALS, TURN_ADVANCED
 from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
@@ -162,7 +162,7 @@ BUS_USERS: Final = (
         "learner",
         Zone.CORE,
         hears=(KNOWLEDGE_INDEXED,),
-        calls=(FIND_NEAREST_KNOWLEDGE, CHAT),
+        calls=(FIND_NEAREST_KNOWLEDGE, CHAT, CANCEL_TURN),
         consumes=(LEARNER_INDEXED, LEARNER_USES, LEARNER_TRIGGERS),
         reads_objects=(LEARNING_FILES,),
         writes_objects=(LEARNING_FILES,),

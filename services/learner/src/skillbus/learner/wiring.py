@@ -10,12 +10,12 @@ from skillbus.common.background import PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import consume
 from skillbus.common.bus.objects import open_object_store
+from skillbus.common.chat.agent_chat import AgentChat
 from skillbus.common.runner import StartError
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.resources import LEARNING_FILES
 from skillbus.learner.adapters.index_events import BusItemAnnouncer, listen_to_index
-from skillbus.learner.adapters.learning.agent_chat import AgentChat
 from skillbus.learner.adapters.learning.bus_neighbours import BusNeighbours
 from skillbus.learner.adapters.learning.child_extractor import EXTRACTION, ChildExtractor
 from skillbus.learner.adapters.learning.job_files import BucketJobFiles

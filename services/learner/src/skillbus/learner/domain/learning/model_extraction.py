@@ -6,15 +6,20 @@ the job says so.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Protocol
 
 from pydantic import JsonValue, ValidationError
 
+from skillbus.common.chat.structured_answer import (
+    AnswerMode,
+    ModelSilentError,
+    RawAnswer,
+    StructuredChat,
+    find_json_objects,
+)
 from skillbus.contracts.learner.learned import (
     ConfidenceInterval,
     EvidenceQuote,
@@ -28,7 +33,7 @@ from skillbus.learner.domain.learning.model_prompt import (
     MAX_ANSWERED_ITEMS,
     AnsweredItem,
     DigestAnswer,
-    make_answer_schema,
+    ask_about,
     write_digest,
 )
 from skillbus.learner.domain.learning.text_relation import TextRelation, compare_texts
@@ -42,42 +47,9 @@ _KINDS: Final = {
     "module_context": LearnedKind.INCIDENT,
     "test_experience": LearnedKind.REGRESSION,
 }
-_FENCED: Final = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
 _REASON_CHARACTERS: Final = 1_000
 _UNPROVED: Final = ConfidenceInterval(low=0.0, high=0.5)
 """Confidence of an item that only a model proposed: one quote is one observation."""
-
-
-class AnswerMode(StrEnum):
-    """Way to ask for a structured answer."""
-
-    NATIVE = "native"
-    """`response_format` with a JSON Schema."""
-    TOOL = "tool"
-    """Arguments of a function that the model must call."""
-    PROMPTED = "prompted"
-    """JSON in the text, with the schema in the prompt."""
-
-
-class ModelSilentError(Exception):
-    """The model did not answer. The text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
-    """Answer of a model, before it is read."""
-
-    text: str
-    model: str
-    """`provider/name` of the model that answered."""
-    tokens: int
-
-
-class StructuredChat(Protocol):
-    """Asks a chat model for one answer."""
-
-    async def ask_model(self, model: str, digest: str, mode: AnswerMode, schema: dict[str, JsonValue]) -> RawAnswer:
-        """Return the text of the answer, or the arguments of the call. Raises ModelSilentError."""
 
 
 class AnswerCache(Protocol):
@@ -114,8 +86,8 @@ class ModelLearning:
         """Return the candidates, some rewritten by the model, and the further items that it proved."""
         digest = write_digest(sections, candidates, self.digest_tokens)
         sent = [section for section in sections if section.text in digest]
-        schema = make_answer_schema()
-        key = sha256(json.dumps([self.model, digest, schema]).encode()).hexdigest()
+        question = ask_about(digest)
+        key = sha256(json.dumps([self.model, digest, question.schema]).encode()).hexdigest()
         cached = await self.cache.get_answer(key)
         if cached is not None and (answer := _parse_answer(cached[1].text)) is not None:
             use = ModelUse(model=cached[1].model, mode=cached[0], cached=True)
@@ -126,7 +98,7 @@ class ModelLearning:
                 failures.append("the budget of tokens is spent")
                 break
             try:
-                raw = await self.chat.ask_model(self.model, digest, mode, schema)
+                raw = await self.chat.ask_model(self.model, question, mode)
             except ModelSilentError as error:
                 failures.append(f"{mode}: {error}")
                 continue
@@ -147,15 +119,8 @@ def _join_failures(failures: Sequence[str]) -> str | None:
 
 
 def _parse_answer(text: str) -> DigestAnswer | None:
-    """Return the answer in a text: the whole text, a fenced block, or what stands between the outer braces."""
-    fenced = _FENCED.search(text)
-    outer = text[text.find("{") : text.rfind("}") + 1]
-    for content in (text, fenced[1] if fenced else "", outer):
-        try:
-            value = json.loads(content)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and isinstance(value.get("items"), list):
+    for value in find_json_objects(text):
+        if isinstance(value.get("items"), list):
             try:
                 return DigestAnswer.model_validate(value)
             except (ValidationError, RecursionError):

@@ -8,9 +8,9 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select
 
+from skillbus.common.chat.structured_answer import AnswerMode, RawAnswer
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import LEARNING_ANSWERS
-from skillbus.learner.domain.learning.model_extraction import AnswerMode, RawAnswer
 from skillbus.sql.errors import ConstraintError
 
 _KEPT: Final = timedelta(days=30)

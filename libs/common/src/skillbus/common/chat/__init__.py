@@ -1,0 +1,1 @@
+"""Chat models for services: questions with structured answers, asked over the bus."""

@@ -1,6 +1,7 @@
 """`PUT /api/tools`: many descriptions in one body."""
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Iterable
 
@@ -10,6 +11,7 @@ import pytest
 from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import ToolLineImported
 from skillbus.contracts.indexer.tools import (
     MAX_TOOLS,
     PUT_TOOLS,
@@ -135,6 +137,21 @@ async def test_only_problems_leaves_out_what_went_well_but_counts_it(world: Worl
     report = (await put_tools(world, body, only="problems")).json()
     assert [it["line"] for it in report["results"]] == [2, 3]
     assert (report["total"], report["counts"]["created"]) == (3, 2)
+
+
+async def test_an_import_of_any_size_keeps_no_results_that_are_not_asked_for() -> None:
+    kept = list[int]()
+
+    async def stream() -> AsyncIterator[bytes]:
+        for batch in range(6):
+            yield ndjson(tool(number) for number in range(batch * MAX_TOOLS, (batch + 1) * MAX_TOOLS))
+            kept.append(sum(isinstance(it, ToolLineImported) for it in gc.get_objects()))
+
+    caller = FakeCaller()
+    caller.on(PUT_TOOLS, taken)
+    report = await ToolImporter(caller, patience_s=0).import_body(stream(), ToolImportOptions(only="problems"))
+    assert report.counts[ToolPutOutcome.CREATED] == 6 * MAX_TOOLS
+    assert max(kept) <= 2 * MAX_TOOLS
 
 
 @pytest.mark.parametrize("source", ["mcp:files", "builtin", "skills"])

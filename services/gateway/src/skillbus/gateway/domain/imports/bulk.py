@@ -201,8 +201,7 @@ class BulkImport(Generic[ResultT]):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, f"The body is empty: send {self._target.objects}, one JSON object per line."
             )
-        kept = (result for result in self._results if result.is_problem or not self._only_problems)
-        results = tuple(sorted(kept, key=lambda result: result.line))
+        results = tuple(sorted(self._results, key=lambda result: result.line))
         return ImportResult(results, self._indexed, self._unindexed, self._counts)
 
     async def _send_batch(self) -> None:
@@ -246,7 +245,8 @@ class BulkImport(Generic[ResultT]):
 
     def _note(self, result: ResultT) -> None:
         self._counts[result.outcome] += 1
-        self._results.append(result)
+        if result.is_problem or not self._only_problems:
+            self._results.append(result)
 
     def _check_form(self, *, strange_max: int) -> None:
         """Refuse a body without any object, instead of reporting every line."""

@@ -33,7 +33,7 @@ from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, Sear
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
+from skillbus.indexer.adapters.points.knowledge_points import KnowledgePoints
 from skillbus.indexer.domain.index.batches import write_batches
 from skillbus.indexer.domain.knowledge import KnowledgeEntry
 from skillbus.indexer.settings import IndexerSettings

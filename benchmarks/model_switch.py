@@ -43,7 +43,7 @@ from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.kv_catalogue import KvSkills
-from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.points.tool_points import ToolPoints
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, make_skill_entry
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.index.batches import write_batches

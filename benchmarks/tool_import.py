@@ -32,7 +32,7 @@ from skillbus.contracts.message import Empty
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.points.tool_points import ToolPoints
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.catalogue.tool import hash_description
 from skillbus.indexer.domain.index.batches import write_batches

@@ -50,7 +50,7 @@ from skillbus.contracts.message import MSGPACK
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.points.tool_points import ToolPoints
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 from structlog.testing import capture_logs
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.kv_records import KvRecords, RecordVersion, RecordWrite
-from skillbus.common.records import StoredRecord, WriteConflictError
+from skillbus.common.bus.kv_records import KvRecords, RecordWrite
+from skillbus.common.records import RecordVersion, StoredRecord, WriteConflictError
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import CATALOGUE
 

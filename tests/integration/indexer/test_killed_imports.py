@@ -26,7 +26,7 @@ from skillbus.contracts.indexer.index_switch import LIST_INDEXES
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, PUT_TOOLS, AuditIndex, IndexAudited, PutTools
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import CATALOGUE
-from skillbus.indexer.adapters.kv_catalogue import KvTools
+from skillbus.indexer.adapters.kv_catalogue import open_tools
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 from skillbus.vectors import datasets, open_vector_store
 
@@ -143,7 +143,9 @@ async def imported(directory: Path, described: Sequence[JsonValue], kills: Seque
                             audited = audited.model_copy(update={"knowledge_problem": None})  # no learner is running
                             break
             everything = {"created_at", "updated_at"}
-            records = {r.id: r.model_dump(mode="json", exclude=everything) async for r in KvTools(bus).iterate_tools()}
+            records = {
+                r.id: r.model_dump(mode="json", exclude=everything) async for r in open_tools(bus).iterate_records()
+            }
     return Outcome(records, await points(directory), audited, deaths)
 
 

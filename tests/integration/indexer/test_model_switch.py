@@ -21,7 +21,7 @@ from skillbus.contracts.indexer.index_switch import (
 from skillbus.contracts.indexer.skills import UNINSTALL_SKILL, SkillSelector
 from skillbus.contracts.resources import EVENTS
 from skillbus.indexer.adapters.kv_catalogue import KvSkills
-from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.points.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
 from skillbus.indexer.domain.catalogue.entry import make_skill_entry
 from skillbus.indexer.settings import IndexerSettings

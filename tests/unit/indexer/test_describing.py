@@ -7,13 +7,14 @@ from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.indexer.domain.catalogue.tool import hash_description
-from skillbus.indexer.domain.tool.description import DescriptionError, list_changes, parse_description
+from skillbus.indexer.domain.record.putter import RefusedValueError
+from skillbus.indexer.domain.tool.description import list_changes, parse_description
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("field", ["parameters", "metadata"])
 def test_numbers_that_json_does_not_have_are_refused(field: str, number: float) -> None:
-    with pytest.raises(DescriptionError, match=f"{field}: .*NaN"):
+    with pytest.raises(RefusedValueError, match=f"{field}: .*NaN"):
         parse_description({"id": "x", "name": "x", field: {"deep": [number]}}, None)
 
 
@@ -38,7 +39,7 @@ def test_ids_are_taken_from_the_source_that_they_belong_to(tool_id: str, source:
     ],
 )
 def test_ids_of_others_are_refused(tool_id: str, source: str) -> None:
-    with pytest.raises(DescriptionError, match="id: "):
+    with pytest.raises(RefusedValueError, match="id: "):
         parse_description({"id": tool_id, "name": "x"}, source)
 
 

@@ -3,10 +3,10 @@
 from pydantic import JsonValue
 
 from skillbus.common.paging import MESSAGE_BYTES
+from skillbus.common.records import RecordVersion
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime
 from skillbus.contracts.indexer.tool_functions import DescribeTools, MeasureTools, ToolFunction
 from skillbus.indexer.domain.catalogue.functions import ToolDescriber
-from skillbus.indexer.domain.catalogue.ports import StoredTool
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 
@@ -38,7 +38,7 @@ def make_describer(*records: ToolRecord | SkillRecord) -> ToolDescriber:
         if isinstance(record, SkillRecord):
             skills.has(record)
         else:
-            tools.stored[record.project, record.id] = StoredTool(record, 1)
+            tools.stored[record.project, record.id] = RecordVersion(record, 1)
     return ToolDescriber(skills, tools)
 
 

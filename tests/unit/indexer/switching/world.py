@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from skillbus.common.records import StoredRecord, WriteConflictError
+from skillbus.common.records import RecordVersion, StoredRecord, WriteConflictError
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry, make_skill_entry
-from skillbus.indexer.domain.catalogue.ports import StoredSkill, StoredTool, ToolWrite
+from skillbus.indexer.domain.catalogue.ports import StoredSkill
 from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.errors import DenseUnavailableError, IndexUnavailableError
@@ -19,6 +19,7 @@ from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel, Digested
 from skillbus.indexer.domain.index.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.index.switch_record import StoredSwitch, SwitchRecord
+from skillbus.indexer.domain.record.ports import RecordUpdate
 
 ALIAS = "tools"
 A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))
@@ -128,35 +129,37 @@ class FakeCatalogue:
 class FakeTools:
     """Records of tools that are no skills."""
 
-    stored: dict[Key, StoredTool] = field(default_factory=dict)
+    stored: dict[Key, RecordVersion[ToolRecord]] = field(default_factory=dict)
 
-    async def load_tool(self, project: str, tool_id: str) -> StoredTool | None:
-        return self.stored.get((project, tool_id))
+    async def load_record(self, key: Key) -> RecordVersion[ToolRecord] | None:
+        return self.stored.get(key)
 
-    async def load_tools(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
-        return {tool_id: self.stored[project, tool_id] for tool_id in tool_ids if (project, tool_id) in self.stored}
+    async def load_records(self, keys: Sequence[Key]) -> Mapping[Key, RecordVersion[ToolRecord]]:
+        return {key: self.stored[key] for key in keys if key in self.stored}
 
-    async def save_tools(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
-        for write in writes:
-            self._set(write.record.project, write.record.id, write.record, write.over)
-        return [write.over + 1 for write in writes]
+    async def save_records(self, updates: Sequence[RecordUpdate[ToolRecord]]) -> Sequence[int | None]:
+        for update in updates:
+            self._set(update.record.key, update.record, update.over)
+        return [update.over + 1 for update in updates]
 
     async def is_unchanged_since(self, revisions: Mapping[Key, int]) -> bool:
         return all(self.stored[key].revision == revision for key, revision in revisions.items())
 
-    async def delete_tool(self, record: ToolRecord, revision: int) -> None:
-        self._set(record.project, record.id, None, revision)
+    async def delete_records(self, revisions: Mapping[Key, int]) -> Sequence[bool]:
+        for key, revision in revisions.items():
+            self._set(key, None, revision)
+        return [True] * len(revisions)
 
-    async def iterate_tools(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+    async def iterate_records(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
         for stored in list(self.stored.values()):
             if stored.record and project in {None, stored.record.project}:
                 yield stored.record
 
-    def _set(self, project: str, tool_id: str, record: ToolRecord | None, revision: int) -> None:
-        known = self.stored.get((project, tool_id), StoredTool(None, 0)).revision
+    def _set(self, key: Key, record: ToolRecord | None, revision: int) -> None:
+        known = self.stored.get(key, RecordVersion(None, 0)).revision
         if known != revision:
-            raise WriteConflictError(tool_id)
-        self.stored[project, tool_id] = StoredTool(record, revision + 1)
+            raise WriteConflictError(key[1])
+        self.stored[key] = RecordVersion(record, revision + 1)
 
 
 @dataclass

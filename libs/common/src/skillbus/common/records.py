@@ -1,7 +1,7 @@
 """Records that several processes write: each write names the revision it was based on."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 
@@ -13,6 +13,13 @@ class StoredRecord(Generic[RecordT]):
     """A record and the revision that the next write must name."""
 
     record: RecordT
+    revision: int
+
+
+class RecordVersion(NamedTuple, Generic[RecordT]):
+    """The last revision of a key, 0 if it never had one. `record` is None if it was deleted or cannot be read."""
+
+    record: RecordT | None
     revision: int
 
 

@@ -9,7 +9,9 @@ from skillbus.contracts.embedder import chat_models, embedding, registry
 from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer import (
     audit_log,
+    commands,
     dead_letters,
+    devices,
     index_switch,
     skills,
     tool_approval,
@@ -25,7 +27,7 @@ T = TypeVar("T")
 
 _MODULES: Final = (
     *(embedding, registry, chat_models, embedder),
-    *(skills, tools, tool_approval, tool_functions, index_switch, dead_letters, audit_log, indexer),
+    *(skills, tools, tool_approval, tool_functions, devices, commands, index_switch, dead_letters, audit_log, indexer),
     *(tool_search, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, model_test, tool_calls, turns, approvals, agent),
@@ -45,7 +47,7 @@ FEEDS: Final[tuple[Feed[Message], ...]] = tuple(_list_constants(Feed))
 WORK_LINES: Final[tuple[WorkLine[Message, Message], ...]] = tuple(_list_constants(WorkLine))
 SERVICES: Final[Mapping[str, str]] = {
     embedder.SERVICE: "Embeds texts, and keeps the registry of providers and models.",
-    indexer.SERVICE: "Keeps skills and the catalogue of tools, and writes the indexes.",
+    indexer.SERVICE: "Keeps skills, the catalogue of tools, devices and their commands, and writes the indexes.",
     retriever.SERVICE: "Searches tools and knowledge, and builds contexts.",
     sandbox.SERVICE: "Runs skills in isolation, and keeps the history of runs.",
     agent.SERVICE: "Answers chats with a model that calls tools, follows MCP servers, and calls tools of every type.",

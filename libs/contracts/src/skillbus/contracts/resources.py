@@ -118,6 +118,10 @@ LEARNING_FILES: Final = ObjectBucket("learning", ttl_s=_DAY, max_bytes=4 * _GIB)
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of skills, as `<project>.skill.<name>`, and of other tools, as `<project>.tool.<hash of the id>`."""
+HOMES: Final = KeyValueBucket("homes", history=1)
+"""Records of devices, as `<project>.<hash of the home>.<hash of the id>`."""
+COMMAND_LIBRARY: Final = KeyValueBucket("command-library", history=1)
+"""Records of the commands of devices, as `<project>.<hash of the id>`."""
 MCP_SERVERS: Final = KeyValueBucket("mcp-servers")
 """MCP servers, as `<project>.<name>`: the registration and the result of the last listing."""
 TURNS: Final = KeyValueBucket("turns", history=1, ttl_s=_HOUR)
@@ -147,7 +151,7 @@ LEARNER_TRIGGERS: Final = Consumer("learner-triggers", EVENTS.name, (LOG_PARSED.
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY, AUDIT_LOG)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES, LEARNING_FILES)
-KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, TURNS, REGISTRY, SWITCHES, API_KEYS)
+KEY_VALUE_BUCKETS: Final = (CATALOGUE, HOMES, COMMAND_LIBRARY, MCP_SERVERS, TURNS, REGISTRY, SWITCHES, API_KEYS)
 PURGEABLE_STREAMS: Final = (
     *(stream.name for stream in STREAMS if not stream.append_only),
     *(bucket.stream for bucket in OBJECT_BUCKETS),

@@ -28,6 +28,8 @@ class Dataset:
 
 TOOLS: Final = Dataset("tools", "v2")
 KNOWLEDGE: Final = Dataset("knowledge", "v2")
+DEVICES: Final = Dataset("devices", "v1")
+COMMANDS: Final = Dataset("commands", "v1")
 
 
 def parse_fingerprint(collection: str) -> str:

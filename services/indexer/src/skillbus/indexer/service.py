@@ -37,6 +37,8 @@ from skillbus.indexer.domain.catalogue.functions import ToolDescriber
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing, skill_to_catalogue_tool
 from skillbus.indexer.domain.catalogue.skill import parse_skill_id
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
+from skillbus.indexer.domain.home.homes import Homes
+from skillbus.indexer.domain.home.library import CommandLibrary
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.switch_decisions import Indexes
 from skillbus.indexer.domain.knowledge import KnowledgeFollower
@@ -57,6 +59,8 @@ class IndexerHandlers:
     incoming: IncomingPackages
     folders: SkillFolders
     indexes: Indexes
+    homes: Homes
+    library: CommandLibrary
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
         async with self.incoming.open_content(request.package) as data:
@@ -93,7 +97,7 @@ class IndexerHandlers:
         return SkillHistory(name=record.name, versions=record.history)
 
     async def get_status(self, _: Empty) -> IndexerStatus:
-        return await read_status(self.listing.listed, self.index)
+        return await read_status(self.listing.listed, self.homes.listed, self.library.listed, self.index)
 
     async def list_indexes(self, _: Empty) -> IndexesListed:
         states = [await decisions.describe_state() for decisions in self.indexes.decisions]

@@ -1,7 +1,7 @@
 """Composition root of the indexer."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,8 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.indexer import SERVICE
+from skillbus.contracts.indexer import commands as commands_contract
+from skillbus.contracts.indexer import devices as devices_contract
 from skillbus.contracts.indexer import skills as contract
 from skillbus.contracts.indexer import tools as tools_contract
 from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG
@@ -46,29 +48,45 @@ from skillbus.indexer.adapters.bus_announcer import IndexerAnnouncer
 from skillbus.indexer.adapters.bus_embedder import BusModels
 from skillbus.indexer.adapters.bus_knowledge import BusKnowledge
 from skillbus.indexer.adapters.disk_folders import DiskFolders, watch_folders
-from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
-from skillbus.indexer.adapters.kv_catalogue import KvSkills, KvTools
-from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
+from skillbus.indexer.adapters.kv_catalogue import KvSkills, open_tools
+from skillbus.indexer.adapters.kv_homes import (
+    KvHomeRevisions,
+    open_commands,
+    open_devices,
+    open_listed_commands,
+    open_listed_devices,
+)
+from skillbus.indexer.adapters.kv_listed_tools import open_listed_tools
 from skillbus.indexer.adapters.object_packages import IncomingObjects, ObjectPackages, ObjectUploads
-from skillbus.indexer.adapters.points import PointBuilder
-from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.points.command_points import CommandPoints
+from skillbus.indexer.adapters.points.device_points import DevicePoints
+from skillbus.indexer.adapters.points.knowledge_points import KnowledgePoints
+from skillbus.indexer.adapters.points.layout import PointBuilder
+from skillbus.indexer.adapters.points.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
 from skillbus.indexer.domain.audit import CatalogueAuditor, IndexAuditor
 from skillbus.indexer.domain.catalogue.entry import CatalogueEntries
 from skillbus.indexer.domain.catalogue.functions import ToolDescriber
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing
 from skillbus.indexer.domain.errors import IndexerError
+from skillbus.indexer.domain.home.command import CommandRecord
+from skillbus.indexer.domain.home.device import DeviceRecord
+from skillbus.indexer.domain.home.homes import Homes
+from skillbus.indexer.domain.home.library import CommandLibrary
+from skillbus.indexer.domain.index.drift import IndexReconciler
 from skillbus.indexer.domain.index.index import Index
-from skillbus.indexer.domain.index.ports import EmbeddingModels, Entries, EntryT
+from skillbus.indexer.domain.index.ports import Digested, EmbeddingModels, Entries, EntryT
 from skillbus.indexer.domain.index.switch_decisions import Indexes, SwitchDecisions
 from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTask, SwitchTiming
 from skillbus.indexer.domain.index.switch_record import Switches, SwitchRecord
 from skillbus.indexer.domain.knowledge import KnowledgeEntries, KnowledgeFollower, KnowledgeReconciler
+from skillbus.indexer.domain.record.ports import ListedRecords, RecordStore
+from skillbus.indexer.domain.record.registry import PlainRegistry, PlainT, RecordEntries
 from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
 from skillbus.indexer.domain.skill.installer import Installer
 from skillbus.indexer.domain.skill.reconciler import FolderTask, SkillReconciler
 from skillbus.indexer.domain.skill.uploads import Uploads
-from skillbus.indexer.domain.tool.registry import ToolRegistry
+from skillbus.indexer.domain.tool.registry import make_registry
 from skillbus.indexer.errors_on_the_wire import to_wire
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHandlers
 from skillbus.indexer.settings import IndexerSettings
@@ -96,6 +114,16 @@ class _SwitchedIndex(Generic[EntryT]):
     index: Index[EntryT]
     decisions: SwitchDecisions
     driver: SwitchDriver[EntryT]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainPart(Generic[PlainT]):
+    """Records that are entries of an index as they are, and the parts that keep the index at them."""
+
+    registry: PlainRegistry[PlainT]
+    switched: _SwitchedIndex[PlainT]
+    auditor: IndexAuditor[PlainT]
+    tasks: tuple[BackgroundTask, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +167,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     def compare_knowledge_again() -> None:
         knowledge_job.retry()
 
-    skills, tools, listed = KvSkills(bus), KvTools(bus), KvListedTools(bus)
+    skills, tools, listed = KvSkills(bus), open_tools(bus), open_listed_tools(bus)
     package_objects = await open_object_store(bus, PACKAGES)
     packages, folders, announcer = ObjectPackages(package_objects), DiskFolders(settings.data), IndexerAnnouncer(bus)
     await asyncio.to_thread(folders.prepare_folders)
@@ -157,28 +185,24 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     knowledge_follower = KnowledgeFollower(knowledge_index.index, record, announcer, compare_knowledge_again)
     knowledge_reconciler = KnowledgeReconciler(knowledge_index.index, record, knowledge_follower, announcer)
 
-    steps = {
-        "scan_folders": reconciler.scan_folders,
-        "compare_index": reconciler.compare_index,
-        "delete_unclaimed_packages": reconciler.delete_unclaimed_packages,
-    }
-    tools_job = PeriodicJob(steps, every_s=settings.reconcile_every_s, retry_s=_RETRY_S, postponed_by=(IndexerError,))
-    knowledge_job = PeriodicJob(
-        {"compare_knowledge": knowledge_reconciler.compare_index},
-        every_s=settings.reconcile_every_s,
-        retry_s=_RETRY_S,
-        postponed_by=(IndexerError,),
-    )
+    tools_job = _make_job(settings, _list_steps(reconciler))
+    knowledge_job = _make_job(settings, {"compare_knowledge": knowledge_reconciler.compare_index})
     listing = CatalogueListing(skills, tools, listed)
-    indexes = Indexes((tool_index.decisions, knowledge_index.decisions))
+    homes, devices = _open_homes(shared, bus)
+    library, commands = _open_library(shared, bus)
+    switched = (tool_index, knowledge_index, devices.switched, commands.switched)
+    indexes = Indexes(tuple(one.decisions for one in switched))
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     tool_audit = IndexAuditor(tool_index.index, tool_index.index.sync_entries)
     knowledge_audit = IndexAuditor(knowledge_index.index, knowledge_follower.follow_items, "knowledge_")
-    auditor = CatalogueAuditor(skills, listed, tool_audit, knowledge_audit, packages, folders)
-    incoming = IncomingObjects(package_objects)
-    registry = ToolRegistry(tools, listed, tool_index.index, announcer, _now)
+    auditor = CatalogueAuditor(
+        skills, listed, tool_audit, knowledge_audit, devices.auditor, commands.auditor, packages, folders
+    )
+    registry = make_registry(tools, listed, tool_index.index, announcer, _now)
     return _Parts(
-        handlers=IndexerHandlers(installer, listing, tool_index.index, incoming, folders, indexes),
+        handlers=IndexerHandlers(
+            installer, listing, tool_index.index, IncomingObjects(package_objects), folders, indexes, homes, library
+        ),
         tool_handlers=ToolHandlers(registry, listing, ToolDescriber(skills, tools), installer, auditor),
         listeners=IndexerListeners(follower, uploads, indexes, knowledge_follower),
         tasks=(
@@ -187,6 +211,8 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
             FolderTask(reconciler, lambda stop: watch_folders(folders, stop)),
             SwitchTask(tool_index.decisions, tool_index.driver),
             SwitchTask(knowledge_index.decisions, knowledge_index.driver, _RETRY_S),
+            *devices.tasks,
+            *commands.tasks,
         ),
     )
 
@@ -224,6 +250,52 @@ def _open_index(
     return _SwitchedIndex(index, decisions, driver)
 
 
+def _open_homes(shared: _Shared, bus: Bus) -> tuple[Homes, _PlainPart[DeviceRecord]]:
+    listed = open_listed_devices(bus)
+    part = _open_plain(shared, DevicePoints(bus.caller), open_devices(bus), listed, "device")
+    return Homes(part.registry, listed, KvHomeRevisions(bus)), part
+
+
+def _open_library(shared: _Shared, bus: Bus) -> tuple[CommandLibrary, _PlainPart[CommandRecord]]:
+    listed = open_listed_commands(bus)
+    part = _open_plain(shared, CommandPoints(bus.caller), open_commands(bus), listed, "command")
+    return CommandLibrary(part.registry, listed), part
+
+
+def _open_plain(
+    shared: _Shared,
+    points: PointBuilder[PlainT],
+    records: RecordStore[PlainT],
+    listed: ListedRecords[Digested],
+    kind: str,
+) -> _PlainPart[PlainT]:
+    """Open the index of records that are its entries as they are."""
+
+    def get_job() -> PeriodicJob:
+        return job
+
+    switched = _open_index(shared, points, RecordEntries(records, listed), get_job)
+    job = _make_job(shared.settings, {f"compare_{kind}s": IndexReconciler(switched.index).compare_index})
+    return _PlainPart(
+        PlainRegistry(records, listed, switched.index, kind),
+        switched,
+        IndexAuditor(switched.index, switched.index.sync_entries, f"{kind}_"),
+        (job, SwitchTask(switched.decisions, switched.driver)),
+    )
+
+
+def _list_steps(reconciler: SkillReconciler) -> Mapping[str, Callable[[], Awaitable[None]]]:
+    return {
+        "scan_folders": reconciler.scan_folders,
+        "compare_index": reconciler.compare_index,
+        "delete_unclaimed_packages": reconciler.delete_unclaimed_packages,
+    }
+
+
+def _make_job(settings: IndexerSettings, steps: Mapping[str, Callable[[], Awaitable[object]]]) -> PeriodicJob:
+    return PeriodicJob(steps, every_s=settings.reconcile_every_s, retry_s=_RETRY_S, postponed_by=(IndexerError,))
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -256,6 +328,14 @@ def _make_routes(
         route(tools_contract.SET_TOOL_STATE, tools.set_tool_state, permits=16),
         route(SET_TOOL_APPROVAL, tools.set_tool_approval, permits=16),
         route(tools_contract.AUDIT_INDEX, tools.auditor.audit_catalogue, permits=2),
+        route(devices_contract.PUT_DEVICES, handlers.homes.put_devices, permits=8),
+        route(devices_contract.REMOVE_DEVICES, handlers.homes.remove_devices, permits=8),
+        route(devices_contract.LIST_DEVICES, handlers.homes.list_devices, permits=16),
+        route(devices_contract.LIST_HOMES, handlers.homes.list_homes, permits=16),
+        route(devices_contract.LOAD_HOME, handlers.homes.load_home, permits=64),
+        route(commands_contract.PUT_COMMANDS, handlers.library.put_commands, permits=8),
+        route(commands_contract.REMOVE_COMMANDS, handlers.library.remove_commands, permits=8),
+        route(commands_contract.LIST_COMMANDS, handlers.library.list_commands, permits=16),
         route(LIST_DEAD_LETTERS, dead_letters.list_page, permits=4),
         route(GET_DEAD_LETTER, dead_letters.get, permits=16),
         route(REPLAY_DEAD_LETTER, dead_letters.replay, permits=16),

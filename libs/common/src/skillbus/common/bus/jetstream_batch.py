@@ -69,6 +69,8 @@ class BatchRequest(NamedTuple):
 async def read_values(client: Client, bucket: str, keys: Sequence[str], api: str = "$JS.API") -> list[KvValue | None]:
     """Return the last entry of each key; None for a key that never had one.
 
+    A key with wildcards has the last entry of all keys that match it.
+
     Raises:
         NatsError: JetStream does not answer, or answers with an error.
     """

@@ -4,6 +4,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, field_validator
 
+from skillbus.contracts.audit_log import AuditedAct
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer.devices import CapabilityId, CommandId, PutOutcome
 from skillbus.contracts.message import NOT_BLANK, WITHOUT_NUL, Message, ProjectMessage
 
@@ -137,3 +140,43 @@ class CommandsListed(Message):
     commands: tuple[CommandSpec, ...]
     total: int
     next: str | None = None
+
+
+PUT_COMMANDS: Final = Endpoint(
+    service=SERVICE,
+    name="put_commands",
+    request=PutCommands,
+    reply=CommandsPut,
+    summary="Add or replace up to 500 commands of the library. Unchanged commands are not embedded again.",
+    stores_data=True,
+    timeout_s=60.0,
+    example={
+        "commands": [
+            {
+                "id": "switch.on",
+                "capability": {"id": "switch"},
+                "command": {"id": "on"},
+                "description": {"zh": "打开设备", "en": "Turn the device on"},
+            }
+        ]
+    },
+    act=AuditedAct(made="results.id"),
+)
+REMOVE_COMMANDS: Final = Endpoint(
+    service=SERVICE,
+    name="remove_commands",
+    request=RemoveCommands,
+    reply=CommandsRemoved,
+    summary="Remove commands from the library and the index.",
+    timeout_s=60.0,
+    example={"ids": ["switch.on"]},
+    act=AuditedAct("ids", made="ids"),
+)
+LIST_COMMANDS: Final = Endpoint(
+    service=SERVICE,
+    name="list_commands",
+    request=ListCommands,
+    reply=CommandsListed,
+    summary="List one page of the command library.",
+    example={"limit": 10},
+)

@@ -5,6 +5,10 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from skillbus.contracts.audit_log import AuditedAct
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.message import NOT_BLANK, WITHOUT_NUL, Message, ProjectMessage
 
 MAX_DEVICES: Final = 500
@@ -115,7 +119,7 @@ class ListDevices(ProjectMessage):
     text: str | None = Field(default=None, max_length=200)
     """List only devices with this text in their id, name or aliases, ignoring case."""
     limit: int = Field(default=100, ge=1, le=1_000)
-    after: str | None = Field(default=None, max_length=500)
+    after: str | None = Field(default=None, max_length=600)
     """`next` of the page before."""
 
 
@@ -153,6 +157,7 @@ class LoadHome(ProjectMessage):
     known: int | None = None
     """Revision that the caller has. If the home is still at it, the reply has no devices."""
     after: str | None = Field(default=None, max_length=500)
+    """`next` of the page before."""
 
 
 class HomeLoaded(Message):
@@ -164,3 +169,61 @@ class HomeLoaded(Message):
     devices: tuple[Device, ...] = ()
     unchanged: bool = False
     next: str | None = None
+
+
+_LAMP: Final = {
+    "home": "Green House",
+    "id": "lamp-1",
+    "name": "台灯",
+    "aliases": ["desk lamp"],
+    "room": "书房",
+    "type": "light",
+    "capabilities": ["switch", "switchLevel"],
+}
+
+PUT_DEVICES: Final = Endpoint(
+    service=SERVICE,
+    name="put_devices",
+    request=PutDevices,
+    reply=DevicesPut,
+    summary="Add or replace up to 500 devices of homes. Unchanged devices are not embedded again.",
+    stores_data=True,
+    timeout_s=60.0,
+    example={"devices": [_LAMP]},
+    act=AuditedAct(made="results.id"),
+)
+REMOVE_DEVICES: Final = Endpoint(
+    service=SERVICE,
+    name="remove_devices",
+    request=RemoveDevices,
+    reply=DevicesRemoved,
+    summary="Remove devices of a home, or all of them.",
+    timeout_s=60.0,
+    example={"home": "Green House", "ids": ["lamp-1"]},
+    act=AuditedAct("ids", made="ids"),
+)
+LIST_DEVICES: Final = Endpoint(
+    service=SERVICE,
+    name="list_devices",
+    request=ListDevices,
+    reply=DevicesListed,
+    summary="List one page of the devices of a project.",
+    example={"limit": 10},
+)
+LIST_HOMES: Final = Endpoint(
+    service=SERVICE,
+    name="list_homes",
+    request=ListHomes,
+    reply=HomesListed,
+    summary="List the homes of a project with the number of their devices.",
+)
+LOAD_HOME: Final = Endpoint(
+    service=SERVICE,
+    name="load_home",
+    request=LoadHome,
+    reply=HomeLoaded,
+    summary="Return the devices of a home page by page, or say that they are those that the caller has.",
+    raises=(ErrorCode.NOT_FOUND,),
+    timeout_s=30.0,
+    example={"home": "Green House"},
+)

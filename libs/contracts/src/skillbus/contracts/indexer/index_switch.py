@@ -52,9 +52,9 @@ class IndexSwitch(Message):
     """Collection before the switch. Absent if there was none."""
     target: IndexModel
     done: int
-    """Number of tools or items in the new collection."""
+    """Number of entries in the new collection."""
     total: int
-    """Number of tools or items in the record."""
+    """Number of entries in the record."""
     started_at: datetime
     switched_at: datetime | None = None
     """Time when the alias was changed."""
@@ -68,7 +68,7 @@ class IndexState(Message):
     """Index: its alias, its live collection and its latest switch."""
 
     alias: str
-    """`tools` or `knowledge`."""
+    """`tools`, `knowledge`, `devices` or `commands`."""
     live: IndexModel | None
     """Collection that is searched."""
     switch: IndexSwitch | None = None
@@ -84,7 +84,7 @@ class IndexSelector(Message):
     """Alias of the wanted index."""
 
     alias: str = "tools"
-    """`tools` or `knowledge`."""
+    """`tools`, `knowledge`, `devices` or `commands`."""
 
 
 class SwitchProgress(Message):

@@ -149,6 +149,10 @@ class IndexerStatus(Message):
     """Live collection of the index of tools."""
     model: str | None
     """Model of the vectors in the live collection."""
+    devices: int = 0
+    """Devices of homes."""
+    commands: int = 0
+    """Commands that devices can be told."""
 
 
 class SkillChanged(Message):
@@ -296,7 +300,7 @@ GET_STATUS: Final = Endpoint(
     name="get_status",
     request=Empty,
     reply=IndexerStatus,
-    summary="Count the installed skills, the other tools, and the skills that wait to be indexed.",
+    summary="Count skills, other tools, skills that wait to be indexed, devices and their commands.",
 )
 SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill was added to the catalogue.")
 SKILL_UPDATED: Final = Event(

@@ -249,7 +249,7 @@ class SetToolState(ProjectMessage):
 
 
 class AuditIndex(Message):
-    """Audit of catalogue, knowledge base, vectors and packages."""
+    """Audit of catalogue, knowledge base, devices, commands, vectors and packages."""
 
     project: Project | None = None
     """Audit only this project. Absent means all projects."""
@@ -262,10 +262,11 @@ class AuditDifference(Message):
 
     kind: str
     """For tools: `not_indexed`, `indexed_otherwise`, `indexed_only`, `package_missing`, `not_callable`,
-    `not_catalogued`. For knowledge: `knowledge_not_indexed`, `knowledge_indexed_otherwise` and
-    `knowledge_indexed_only`."""
+    `not_catalogued`. For knowledge, devices and commands: `knowledge_not_indexed`, `knowledge_indexed_otherwise`,
+    `knowledge_indexed_only`, `device_not_indexed` and so on."""
     ids: tuple[str, ...]
-    """First 100 ids, as `<project>/<tool id>` or `<project>/<item id>`."""
+    """First 100 ids, as `<project>/<tool id>`, `<project>/<item id>`, `<project>/<home>/<device id>` or
+    `<project>/<command id>`."""
     count: int
     fixed: int = 0
 
@@ -285,6 +286,14 @@ class IndexAudited(Message):
     """Points in the index of knowledge."""
     knowledge_problem: str | None = None
     """Reason why knowledge could not be compared."""
+    devices: int = 0
+    """Devices of homes."""
+    devices_indexed: int = 0
+    """Points in the index of devices."""
+    commands: int = 0
+    """Commands of the library."""
+    commands_indexed: int = 0
+    """Points in the index of commands."""
     differences: tuple[AuditDifference, ...] = ()
 
 
@@ -378,7 +387,7 @@ AUDIT_INDEX: Final = Endpoint(
     name="audit_index",
     request=AuditIndex,
     reply=IndexAudited,
-    summary="Compare catalogue, knowledge base, vectors and packages, and repair the differences on request.",
+    summary="Compare all records with vectors and packages, and repair the differences on request.",
     timeout_s=120.0,
     example={"fix": False},
     act=AuditedAct(only_with="fix"),

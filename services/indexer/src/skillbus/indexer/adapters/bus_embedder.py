@@ -13,7 +13,7 @@ from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, Spars
 from skillbus.contracts.embedder.registry import GET_DEFAULT_MODEL
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import MSGPACK, Empty, FloatMatrix
-from skillbus.indexer.adapters.points import EntryTexts, EntryVectors
+from skillbus.indexer.adapters.points.layout import EntryTexts, EntryVectors
 from skillbus.indexer.domain.errors import DenseUnavailableError
 from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel
 from skillbus.vectors.mean_direction import compute_mean_direction

@@ -7,7 +7,7 @@ from typing import Generic
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel
-from skillbus.indexer.adapters.points import PointBuilder
+from skillbus.indexer.adapters.points.layout import PointBuilder
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key, hash_content
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError, models

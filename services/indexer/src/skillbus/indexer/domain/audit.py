@@ -14,6 +14,8 @@ from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.catalogue.ports import ListedTools, SkillCatalogue
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.home.command import CommandRecord
+from skillbus.indexer.domain.home.device import DeviceRecord
 from skillbus.indexer.domain.index.batches import write_batches
 from skillbus.indexer.domain.index.differences import (
     NO_DIFFERENCES,
@@ -27,6 +29,7 @@ from skillbus.indexer.domain.index.ports import EntryT, Key
 from skillbus.indexer.domain.knowledge import KnowledgeEntry
 from skillbus.indexer.domain.package.findings import PackageError
 from skillbus.indexer.domain.package.skill_package import open_folder
+from skillbus.indexer.domain.record.ports import ListedRecords
 from skillbus.indexer.domain.skill.ports import PackageStore, SkillFolders
 
 _REPORTED_IDS: Final = 100
@@ -86,13 +89,15 @@ class CatalogueAuditor:
     listed: ListedTools
     tools: IndexAuditor[ToolEntry]
     knowledge: IndexAuditor[KnowledgeEntry]
+    devices: IndexAuditor[DeviceRecord]
+    commands: IndexAuditor[CommandRecord]
     packages: PackageStore
     folders: SkillFolders
 
     async def audit_catalogue(self, request: AuditIndex) -> IndexAudited:
         """Compare catalogue and index, ignoring writes in flight. With `fix`, repair and report what was repaired.
 
-        Raises IndexUnavailableError for the index of tools; that of knowledge is reported as unavailable.
+        Raises IndexUnavailableError, but if that of knowledge is unavailable, reports it.
         """
         found, differences = await self.tools.audit_index(request.project, fix=request.fix)
         records = {record.package: record for record in await self.skills.load_all(request.project)}
@@ -100,11 +105,18 @@ class CatalogueAuditor:
         repaired = {record.key for record in missing if request.fix and await self._pack_folder(record)}
         if keys := [record.key for record in missing]:
             differences.append(report_difference("package_missing", keys, set(keys) - repaired))
-        listed = await self.listed.list_all_tools(request.project)
+        listed = await self.listed.list_all(request.project)
+        devices, device_differences = await self.devices.audit_index(request.project, fix=request.fix)
+        commands, command_differences = await self.commands.audit_index(request.project, fix=request.fix)
+        differences += [*device_differences, *command_differences]
         audited = IndexAudited(
             catalogued=found.total,
             inactive=sum(tool.state is not ToolState.ACTIVE for tool in listed),
             indexed=found.points,
+            devices=devices.total,
+            devices_indexed=devices.points,
+            commands=commands.total,
+            commands_indexed=commands.points,
             differences=tuple(differences),
         )
         try:
@@ -136,9 +148,14 @@ class CatalogueAuditor:
         return True
 
 
-async def read_status(listed: ListedTools, index: Index[ToolEntry]) -> IndexerStatus:
-    """Count the catalogue and the index. The counts of the index are absent when it is unavailable."""
-    tools = await listed.list_all_tools()
+async def read_status(
+    listed: ListedTools,
+    devices: ListedRecords[object],
+    commands: ListedRecords[object],
+    index: Index[ToolEntry],
+) -> IndexerStatus:
+    """Count the records and the index of tools. The counts of the index are absent when it is unavailable."""
+    tools = await listed.list_all()
     skills = [tool for tool in tools if tool.tool_type is ToolType.SKILL]
     try:
         counts = await index.count_points()
@@ -151,4 +168,6 @@ async def read_status(listed: ListedTools, index: Index[ToolEntry]) -> IndexerSt
         points=counts.points,
         collection=counts.collection,
         model=counts.model,
+        devices=len(await devices.list_all()),
+        commands=len(await commands.list_all()),
     )

@@ -8,6 +8,7 @@ IndexerError
 ├── ToolMissingError          the catalogue has no tool of that id
 ├── ToolChangedError          the description in quarantine is not the one that was reviewed
 ├── NothingNamedError         neither ids nor a source say what to remove; all tools are never removed by omission
+├── HomeMissingError          the project has no home of that name
 ├── IndexUnavailableError     the vector store or the embedder is unavailable; the catalogue stays the record
 │   └── DenseUnavailableError the model of a collection gives no vectors now
 ├── IndexMissingError         no index of that alias
@@ -85,6 +86,14 @@ class NothingNamedError(IndexerError):
 
     def __init__(self) -> None:
         super().__init__("Name the tools to remove by `ids`, or all of one `source`.")
+
+
+class HomeMissingError(IndexerError):
+    code = ErrorCode.NOT_FOUND
+
+    def __init__(self, project: str, home: str) -> None:
+        super().__init__(f"Project {project!r} has no home {home!r}: list the homes to see their names.")
+        self.details = {"home": home}
 
 
 class IndexUnavailableError(IndexerError):

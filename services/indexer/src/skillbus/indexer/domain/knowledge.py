@@ -14,8 +14,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.index import KnowledgeItemDigest
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index.batches import write_batches
-from skillbus.indexer.domain.index.differences import NO_WAIT, find_lasting_differences
+from skillbus.indexer.domain.index.drift import repair_drift
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Digested, Key
 
@@ -190,8 +189,7 @@ class KnowledgeReconciler:
         if live is None:
             return
         observed = _ObservedEntries(self.record)
-        found, differing = await find_lasting_differences(self.index.collections, observed, live, NO_WAIT)
-        await write_batches(differing.keys, self.follower.follow_items)
+        found, differing = await repair_drift(self.index, observed, live, self.follower.follow_items)
         reported = set(found.keys)  # by the follower, now or while it handled the event of the change
         unreported = [ref for key, ref in observed.unindexed.items() if key not in reported]
         if unreported:

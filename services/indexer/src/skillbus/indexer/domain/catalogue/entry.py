@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -122,24 +121,24 @@ class CatalogueEntries:
         for record in await self.skills.load_all(project):
             if entry := make_skill_entry(record):
                 yield entry
-        async for tool in self.tools.iterate_tools(project):
+        async for tool in self.tools.iterate_records(project):
             if entry := make_tool_entry(tool):
                 yield entry
 
     async def load_entries(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
-        tools = defaultdict[str, list[str]](list)
+        tools = list[Key]()
         skills = list[tuple[str, str]]()
         for project, tool_id in keys:
             name = parse_skill_id(tool_id)
             if name is None:
-                tools[project].append(tool_id)
+                tools.append((project, tool_id))
             else:
                 skills.append((project, name))
         entries = list[ToolEntry | None]()
         if skills:
             stored_skills = await self.skills.load_skills(skills)
             entries += [make_skill_entry(stored.record) for stored in stored_skills.values()]
-        for project, tool_ids in tools.items():
-            stored_tools = await self.tools.load_tools(project, tool_ids)
+        if tools:
+            stored_tools = await self.tools.load_records(tools)
             entries += [make_tool_entry(stored.record) for stored in stored_tools.values() if stored.record]
         return [entry for entry in entries if entry is not None]

@@ -50,7 +50,7 @@ class ToolDescriber:
         for functions in map(make_skill_functions, (skill for skill in skills if skill.enabled)):
             tools += bool(functions)
             size_bytes += sum(map(measure_json, functions))
-        async for record in self.tools.iterate_tools(request.project):
+        async for record in self.tools.iterate_records(request.project):
             if record.state is ToolState.ACTIVE and record.tool.tool_type is not ToolType.EXTERNAL:
                 tools += 1
                 size_bytes += measure_json(make_tool_function(record))
@@ -66,7 +66,7 @@ class ToolDescriber:
     async def _describe_others(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, ToolFunctions]:
         if not tool_ids:
             return {}
-        stored = await self.tools.load_tools(project, tool_ids)
+        stored = await self.tools.load_records([(project, tool_id) for tool_id in tool_ids])
         records = [one.record for one in stored.values() if one.record is not None]
         return {record.id: (make_tool_function(record),) for record in records if record.state is ToolState.ACTIVE}
 

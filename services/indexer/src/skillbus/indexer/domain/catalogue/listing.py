@@ -65,7 +65,7 @@ class CatalogueListing:
             skill = await self.skills.load_skill(project, name)
             if skill is not None:
                 return skill_to_catalogue_tool(skill.record)
-        elif (stored := await self.tools.load_tool(project, tool_id)) and stored.record:
+        elif (stored := await self.tools.load_record((project, tool_id))) and stored.record:
             return stored.record.to_catalogue_tool()
         raise ToolMissingError(project, tool_id)
 
@@ -74,7 +74,7 @@ class CatalogueListing:
 
         A filter by text reads all records of the project for each page: tenths of a second for ten thousand tools.
         """
-        wanted = [tool for tool in await self.listed.list_tools(request.project) if tool.matches(request)]
+        wanted = [tool for tool in await self.listed.list_project(request.project) if tool.matches(request)]
         if request.text is not None:
             text = request.text.casefold()
             ids = {
@@ -82,7 +82,7 @@ class CatalogueListing:
                 for skill in await self.skills.load_all(request.project)
                 if text in f"{skill.name}\n{skill.skill.description}".casefold()
             }
-            async for record in self.tools.iterate_tools(request.project):
+            async for record in self.tools.iterate_records(request.project):
                 if text in f"{record.tool.name}\n{record.tool.description}".casefold():
                     ids.add(record.id)
             wanted = [tool for tool in wanted if tool.id in ids]
@@ -119,7 +119,7 @@ class CatalogueListing:
             ]
         return [
             tool.id.removeprefix(SKILL_ID_PREFIX)
-            for tool in await self.listed.list_tools(request.project)
+            for tool in await self.listed.list_project(request.project)
             if tool.tool_type is ToolType.SKILL
             and request.enabled in {None, tool.state is ToolState.ACTIVE}
             and (request.tag is None or request.tag.casefold() in tool.tags)

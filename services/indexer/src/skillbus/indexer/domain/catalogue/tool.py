@@ -18,6 +18,7 @@ from skillbus.contracts.indexer.tools import (
     ToolType,
 )
 from skillbus.contracts.message import Message, Project
+from skillbus.indexer.domain.index.ports import Key
 
 _SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 _GIST_CHARACTERS: Final = 200
@@ -46,6 +47,10 @@ class ToolRecord(Message):
     @property
     def id(self) -> str:
         return self.tool.id
+
+    @property
+    def key(self) -> Key:
+        return self.project, self.tool.id
 
     @property
     def held(self) -> bool:

@@ -12,7 +12,7 @@ from skillbus.common.background import FailureLog, finish_within
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.errors import IndexerError, SkillPinnedError
 from skillbus.indexer.domain.index.batches import write_batches
-from skillbus.indexer.domain.index.differences import NO_WAIT, find_lasting_differences
+from skillbus.indexer.domain.index.drift import repair_drift
 from skillbus.indexer.domain.package.findings import PackageError, findings_from_refusal
 from skillbus.indexer.domain.package.skill_package import open_folder
 from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
@@ -56,16 +56,16 @@ class SkillReconciler:
         """Index missing and stale entries, and remove points without an entry. Raises IndexUnavailableError."""
         index = self.stores.index
         live = await index.open_live()
-        # A second look leaves writes in flight alone: writing such an entry again could only make it worse.
-        _, differing = await find_lasting_differences(index.collections, index.entries, live, NO_WAIT)
+        _, differing = await repair_drift(index, index.entries, live, index.sync_entries)
         skills = await self.stores.catalogue.load_all()
         waiting = [record for record in skills if record.skill.enabled and not record.skill.indexed]
-        keys = [*dict.fromkeys((*differing.keys, *(record.key for record in waiting)))]
-        await write_batches(keys, index.sync_entries)
+        repaired = set(differing.keys)
+        await write_batches([record.key for record in waiting if record.key not in repaired], index.sync_entries)
         for record in waiting:
             await self.follower.confirm_indexed(record)
         if differing:
-            log.info("index_drift_repaired", indexed=len(differing.unwritten), removed=len(differing.ghosts))
+            indexed, removed = len(differing.unwritten), len(differing.ghosts)
+            log.info("index_drift_repaired", alias=index.alias, indexed=indexed, removed=removed)
 
     async def delete_unclaimed_packages(self) -> None:
         """Delete packages of no skill, and packages with a removal that a crash interrupted."""

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.scope import get_scope_key, list_ancestor_keys
 from skillbus.indexer.adapters.bus_embedder import DocumentEmbedder
-from skillbus.indexer.adapters.points import BuiltPoints, EntryTexts, PointLayout
+from skillbus.indexer.adapters.points.layout import BuiltPoints, EntryTexts, PointLayout
 from skillbus.indexer.domain.index.ports import Key, hash_content
 from skillbus.indexer.domain.knowledge import KnowledgeEntry
 from skillbus.relevance.knowledge_text import (

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from skillbus.common.bus.caller import Caller
 from skillbus.indexer.adapters.bus_embedder import DocumentEmbedder
-from skillbus.indexer.adapters.points import BuiltPoints, EntryTexts, PointLayout
+from skillbus.indexer.adapters.points.layout import BuiltPoints, EntryTexts, PointLayout
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.catalogue.skill import parse_skill_id
 from skillbus.indexer.domain.index.ports import Key, hash_content

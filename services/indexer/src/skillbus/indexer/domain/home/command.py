@@ -1,0 +1,78 @@
+"""Record of a command of the library, and the form in which all commands are kept in memory."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue, ValidationError
+
+from skillbus.contracts.indexer.commands import CommandSpec, ListCommands
+from skillbus.contracts.message import ProjectMessage
+from skillbus.contracts.validation import describe_problems
+from skillbus.indexer.domain.index.ports import Key
+from skillbus.indexer.domain.record.putter import RefusedValueError
+
+_REPORTED_PROBLEMS: Final = 3
+
+
+class CommandRecord(ProjectMessage):
+    """A command of the library of a project."""
+
+    command: CommandSpec
+
+    @property
+    def key(self) -> Key:
+        return self.project, self.command.id
+
+    @property
+    def digest(self) -> str:
+        """Digest of the command."""
+        return hashlib.sha256(self.command.model_dump_json().encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCommand:
+    """Some kilobyte of a command."""
+
+    key: Key
+    digest: str
+    capability: str
+    content: bytes
+    """The command as JSON, which takes a quarter of the memory of the object."""
+
+    @property
+    def id(self) -> str:
+        return self.key[1]
+
+    def matches(self, request: ListCommands) -> bool:
+        """Return True if the command matches the filters of a request."""
+        return request.capability in {None, self.capability} and (
+            request.text is None or self._has_text(request.text.casefold())
+        )
+
+    def to_command(self) -> CommandSpec:
+        return CommandSpec.model_validate_json(self.content)
+
+    def _has_text(self, text: str) -> bool:
+        return text in "\n".join((self.id, *self.to_command().description.values())).casefold()
+
+
+def list_command(record: CommandRecord) -> ListedCommand:
+    command = record.command
+    return ListedCommand(
+        key=record.key,
+        digest=record.digest,
+        capability=command.capability.id,
+        content=command.model_dump_json(exclude_defaults=True).encode(),
+    )
+
+
+def parse_command(project: str, value: JsonValue) -> CommandRecord:
+    """Parse a command. Raises RefusedValueError."""
+    if not isinstance(value, dict):
+        raise RefusedValueError("is not a JSON object")
+    try:
+        command = CommandSpec.model_validate(value)
+    except ValidationError as error:
+        raise RefusedValueError(describe_problems(error, _REPORTED_PROBLEMS)) from None
+    return CommandRecord.model_construct(project=project, command=command)

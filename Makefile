@@ -1,7 +1,7 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist run demo test test-of quick check documents test-containers bench contracts clean FORCE
+.PHONY: help setup dist run demo test test-of quick check documents assets test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
@@ -125,6 +125,9 @@ documents: setup ## Make the generated documents again: contracts, AsyncAPI, sch
 	$(BIN)/python tests/architecture/client_reference.py
 
 contracts: documents
+
+assets: setup ## Fetch the files of npm packages that the pages use, and check them (needs npm)
+	$(BIN)/python services/gateway/vendor_assets.py
 
 clean: ## Remove environments and caches; data stays
 	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

@@ -34,6 +34,7 @@ Entries = Mapping[str, CommandEntry | GroupEntry]
 
 COMMANDS: Final[Entries] = {
     "up": CommandEntry("server.commands:start_server", "Run every service in one process until SIGINT or SIGTERM."),
+    "open": CommandEntry("server.open_command:open_pages", "Open the pages in a browser, logged in."),
     "demo": CommandEntry("demo.commands:run_demo", "Start everything and play through the examples."),
     "init-deploy": CommandEntry(
         "deployment.commands:init_deployment", "Make the keys and certificates of a Compose deployment."

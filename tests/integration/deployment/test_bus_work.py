@@ -78,7 +78,7 @@ from skillbus.contracts.sandbox.run_history import (
 )
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
 from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_registry_watch
-from skillbus.gateway.adapters.kv_api_keys import open_api_keys
+from skillbus.gateway.adapters.keys.kv_api_keys import open_api_keys
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.principal import OWNER

@@ -18,8 +18,8 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord
 from skillbus.contracts.resources import API_KEYS
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.gateway.adapters.kv_api_keys import open_api_keys
-from skillbus.gateway.adapters.ring_follower import RingFollower
+from skillbus.gateway.adapters.keys.kv_api_keys import open_api_keys
+from skillbus.gateway.adapters.keys.ring_follower import RingFollower
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.wiring import open_gateway
 

@@ -8,7 +8,7 @@ from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.testing import eventually
 from skillbus.contracts.gateway.sessions import SessionRecord
 from skillbus.contracts.resources import API_KEYS
-from skillbus.gateway.adapters.kv_sessions import open_sessions
+from skillbus.gateway.adapters.keys.kv_sessions import open_sessions
 from skillbus.gateway.domain.access.session import SessionRing
 from skillbus.gateway.wiring import open_gateway
 

@@ -165,6 +165,7 @@ class FakeServer:
             ("GET", "/api/runs"): self._list_runs,
             ("POST", "/api/tools/search"): self._search,
             ("GET", "/api/status"): self._status,
+            ("POST", "/api/session/links"): self._make_link,
         }
         routes |= {("GET", f"/api/skills/{name}"): self._show for name in self.skills}
         if (method, path) in routes:
@@ -178,6 +179,11 @@ class FakeServer:
         if path in self.files:
             return httpx.Response(200, content=self.files[path])
         return problem(ErrorCode.NOT_FOUND, "no such path")
+
+    def _make_link(self, request: httpx.Request) -> httpx.Response:
+        page = json.loads(request.content)["next"]
+        link = {"path": f"/login?token=t&next={page}", "expires_at": "2026-01-01T00:00:00Z"}
+        return httpx.Response(201, json=link)
 
     def _install(self, request: httpx.Request) -> httpx.Response:
         header = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()

@@ -330,3 +330,18 @@ def test_up_tells_where_it_is_and_stays_until_a_signal(
     assert document["data"] == str(tmp_path)
     assert standalone.plans == [ServerPlan(tmp_path, "127.0.0.1", 8123, "DEBUG")]
     assert standalone.stopped == 1
+
+
+def test_up_prints_a_link_that_logs_a_browser_in(
+    skillbus: CommandLine, standalone: FakeStandalone, tmp_path: Path
+) -> None:
+    result = skillbus("up", "--data", str(tmp_path), externals=standalone.externals(signalled=True))
+    assert result.exit_code == 0
+    assert "http://127.0.0.1:1/login?token=t" in result.stdout
+    assert standalone.server.requests[-1].headers["Authorization"] == "Bearer the-owner's-key"
+
+
+def test_open_prints_a_link_to_a_page(skillbus: CommandLine, standalone: FakeStandalone) -> None:
+    words = ["open", "--print", "--page", "/review", "--url", "http://127.0.0.1:1", "--api-key", "k"]
+    result = skillbus(*words, externals=standalone.externals())
+    assert result.stdout == "http://127.0.0.1:1/login?token=t&next=/review\n"

@@ -23,21 +23,23 @@ from skillbus.contracts.audit_log import AuditFact
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
-from skillbus.contracts.gateway.sessions import SessionRecord
+from skillbus.contracts.gateway.sessions import LoginLinkRecord, SessionRecord
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.learner.learning_jobs import LearningAdvanced
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
-from skillbus.gateway.adapters.api import build_app
+from skillbus.gateway.adapters.api import PageFiles, build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
 from skillbus.gateway.adapters.mcp.endpoint import McpEndpoint
+from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.adapters.project_caller import ProjectCaller
 from skillbus.gateway.domain.access.api_key import make_key
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.login_link import LoginLinks
 from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
 from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.access.startup import hash_owner_key
@@ -52,6 +54,9 @@ from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
+from skillbus.gateway.service.pages.login import LoginPages
+from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
+from skillbus.gateway.service.pages.router import START_PAGE, show_page_problem
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -248,6 +253,19 @@ class FakeKeys:
 
 
 @dataclass
+class FakeLinks:
+    """Login links that were not used yet."""
+
+    records: dict[str, LoginLinkRecord] = field(default_factory=dict)
+
+    async def add_link(self, record: LoginLinkRecord) -> None:
+        self.records[record.id] = record
+
+    async def take_link(self, link_id: str) -> LoginLinkRecord | None:
+        return self.records.pop(link_id, None)
+
+
+@dataclass
 class FakeSessions:
     """Sessions that are stored in the ring of one gateway."""
 
@@ -318,6 +336,8 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         SessionCookie(is_secure=settings.tls_in_front),
         note_use,
     )
+    sessions = SessionRegistry(_OfCurrentWorld("session_store"), authenticator)
+    links = LoginLinks(_OfCurrentWorld("link_store"), authenticator, sessions)
     parts = GatewayParts(
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
@@ -329,10 +349,8 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         LearningUploader(caller, _OfCurrentWorld("learning_files")),
         JobFollower(caller, listen_to_job),
         KeyRegistry(_OfCurrentWorld("key_store")),
-        SessionRoutes(
-            SessionRegistry(_OfCurrentWorld("session_store"), authenticator),
-            authenticator.session_cookie,
-        ),
+        SessionRoutes(sessions, links, authenticator.session_cookie),
+        LoginPages(links, authenticator.session_cookie, START_PAGE),
         RemoteTurnRunner(caller, listen_to_turn),
         recorder,
         SystemRoutes(
@@ -342,7 +360,8 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         ),
     )
     router = build_router(parts, GuardedRoute)
-    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(registry), mcp)
+    pages = PageFiles(START_PAGE, ASSETS_PATH, ASSETS, partial(show_page_problem, make_problem_response))
+    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(registry), mcp, pages)
 
 
 @dataclass
@@ -368,6 +387,7 @@ class World:
     def __post_init__(self) -> None:
         self.key_store = FakeKeys(self.key_ring)
         self.session_store = FakeSessions(self.session_ring)
+        self.link_store = FakeLinks()
         self.key_ring.replace_records((), frozenset())
         self.session_ring.replace_records((), frozenset())
 

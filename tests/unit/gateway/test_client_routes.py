@@ -21,6 +21,7 @@ WITHOUT_METHOD: Final = {
     "metrics": "for Prometheus",
     "create_session": "for browsers; clients send a key",
     "end_session": "for browsers; clients send a key",
+    "create_login_link": "for `skillbus open`; clients send a key",
 }
 SHARED: Final = {
     "follow_skill": "run_skill",

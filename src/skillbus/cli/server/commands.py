@@ -81,10 +81,24 @@ async def start_server(
             remember_server(running)
             facts = describe_server(running, perf_counter() - started)
             session.output.show_result(facts, lambda: tables.build_document(facts))
+            if not session.output.as_json:
+                await show_login_address(session, running)
             await stopping
         session.output.print_note("Stopped.")
     finally:
         stopping.cancel()
+
+
+async def show_login_address(session: LocalSession, running: RunningServer) -> None:
+    """Print an address that logs a browser in, once."""
+    from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415 (slow to import)
+    from skillbus.cli.server.open_command import make_login_address  # noqa: PLC0415 (imports contracts)
+
+    async with open_connection(Remote(running.http_url, running.api_key), session.externals.transport) as connection:
+        address = await make_login_address(connection)
+    session.output.print_text(
+        Text(f"\nThe pages, for one browser within an hour: {address}\n`skillbus open` opens more.")
+    )
 
 
 def remember_server(running: RunningServer) -> None:

@@ -131,7 +131,8 @@ REGISTRY: Final = KeyValueBucket("registry", history=1)
 SWITCHES: Final = KeyValueBucket("switches")
 """Progress of the switch of each index to another model, by alias."""
 API_KEYS: Final = KeyValueBucket("api-keys", history=1)
-"""API keys of the gateway, as `key.<id>`, the last use of each, as `use.<id>`, and browser sessions, as `session.<id>`.
+"""API keys of the gateway, as `key.<id>`, the last use of each, as `use.<id>`, browser sessions, as `session.<id>`, and
+login links that were not used yet, as `link.<id>`.
 
 It holds hashes, never keys or cookies.
 """

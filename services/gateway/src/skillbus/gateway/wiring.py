@@ -20,17 +20,20 @@ from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.learner.learning_jobs import LEARNING_ADVANCED
 from skillbus.contracts.resources import LEARNING_FILES, PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox.run_history import RUN_PRINTED
-from skillbus.gateway.adapters.api import build_app
+from skillbus.gateway.adapters.api import PageFiles, build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
-from skillbus.gateway.adapters.kv_api_keys import open_api_keys
-from skillbus.gateway.adapters.kv_sessions import open_sessions
+from skillbus.gateway.adapters.keys.kv_api_keys import open_api_keys
+from skillbus.gateway.adapters.keys.kv_login_links import KvLoginLinks
+from skillbus.gateway.adapters.keys.kv_sessions import open_sessions
 from skillbus.gateway.adapters.mcp.endpoint import McpEndpoint, open_mcp_endpoint
+from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.adapters.project_caller import ProjectCaller
 from skillbus.gateway.adapters.start_checks import CheckedStart, check_start
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
+from skillbus.gateway.domain.access.login_link import LoginLinks
 from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
 from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.audit import SystemAuditor
@@ -44,6 +47,9 @@ from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
+from skillbus.gateway.service.pages.login import LoginPages
+from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
+from skillbus.gateway.service.pages.router import START_PAGE, show_page_problem
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -102,7 +108,8 @@ async def open_gateway(
             cookie = SessionCookie(is_secure=settings.tls_in_front or checked.tls is not None)
             authenticator = Authenticator(checked.owner_digest, ring, session_ring, cookie, keys.note_use)
             registry = SessionRegistry(sessions, authenticator)
-            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), registry, readiness, mcp)
+            links = LoginLinks(KvLoginLinks(bus), authenticator, registry)
+            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), links, readiness, mcp)
             # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
             async with serve_http(app, settings.host, settings.port, checked.tls) as url:  # type: ignore[arg-type]
                 yield Gateway(url, readiness)
@@ -116,7 +123,7 @@ def _build_app(
     stores: ObjectStores,
     authenticator: Authenticator,
     keys: KeyRegistry,
-    sessions: SessionRegistry,
+    links: LoginLinks,
     readiness: Readiness,
     mcp: McpEndpoint,
 ) -> ASGIApp:
@@ -142,10 +149,13 @@ def _build_app(
         LearningUploader(caller, stores.learning_files),
         JobFollower(caller, partial(subscribe_to_feed, bus.client, LEARNING_ADVANCED)),
         keys,
-        SessionRoutes(sessions, authenticator.session_cookie),
+        SessionRoutes(links.sessions, links, authenticator.session_cookie),
+        LoginPages(links, authenticator.session_cookie, START_PAGE),
         RemoteTurnRunner(caller, partial(subscribe_to_feed, bus.client, TURN_ADVANCED)),
         recorder,
         SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
     )
     router = build_router(parts, GuardedRoute)
-    return build_app(router, TAGS, settings, authenticator, recorder, HttpMetrics(bus.metrics.registry), mcp)
+    pages = PageFiles(START_PAGE, ASSETS_PATH, ASSETS, partial(show_page_problem, make_problem_response))
+    metrics = HttpMetrics(bus.metrics.registry)
+    return build_app(router, TAGS, settings, authenticator, recorder, metrics, mcp, pages)

@@ -1,4 +1,4 @@
-"""Logins of browsers: replies of `/api/session`, and the records in the bucket `api-keys`."""
+"""Logins of browsers: replies of `/api/session` and its links, and the records in the bucket `api-keys`."""
 
 from datetime import datetime
 from typing import Annotated, Final
@@ -39,3 +39,30 @@ class SessionRecord(Message):
     """Time of the logout."""
     verifier: str = Field(repr=False)
     """HMAC-SHA256 of the stored hash of the key, keyed with the secret of the cookie, in hexadecimal."""
+
+
+class LoginLinkBody(Message):
+    """Wanted link."""
+
+    next: str = Field(default="/", max_length=2_000)
+    """Page that the link leads to: a path of this server."""
+
+
+class LoginLink(Message):
+    """Link that logs one browser in, once."""
+
+    path: str = Field(repr=False)
+    """Path with the token, below the address of the gateway. Without a token on a server that needs no key."""
+    expires_at: datetime
+    """Time from which the link is refused."""
+
+
+class LoginLinkRecord(Message):
+    """Login link as it is stored until it is used, under `link.<id>`."""
+
+    id: SessionId
+    key_id: str
+    """Id of the API key that made it, or `owner`."""
+    expires_at: datetime
+    verifier: str = Field(repr=False)
+    """HMAC-SHA256 of the stored hash of the key, keyed with the secret of the link, in hexadecimal."""

@@ -1,13 +1,15 @@
 """The HTTP application: routes, API documentation, access control, and the layers around them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -21,7 +23,7 @@ from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
 from skillbus.gateway.adapters.closed_schemas import close_body_schemas
 from skillbus.gateway.adapters.guard import Guard, record_refusal
 from skillbus.gateway.adapters.mcp.endpoint import MCP_PATH, McpEndpoint
-from skillbus.gateway.adapters.problem_response import add_error_handlers
+from skillbus.gateway.adapters.problem_response import ShowProblem, add_error_handlers, make_problem_response
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.rate_limit import RateLimiter
 from skillbus.gateway.settings import GatewaySettings
@@ -34,6 +36,27 @@ It also keeps a team's knowledge with its versions, finds it, and writes it as c
 
 Errors are problem documents (RFC 9457) with a `code` from a closed set.
 Below `/v1`, which follows OpenAI's API, errors have OpenAI's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFiles:
+    """Parts of the pages that are no routes."""
+
+    start: str
+    """Page that the root leads to."""
+    path: str
+    """Path of the files."""
+    folder: Path
+    show_problem: ShowProblem
+
+
+class _KeptFiles(StaticFiles):
+    """Files whose addresses name their content, so that browsers keep them."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
 
 
 class GatewayApi(FastAPI):
@@ -61,6 +84,7 @@ def build_app(
     recorder: ActRecorder,
     metrics: HttpMetrics,
     mcp: McpEndpoint | None = None,
+    pages: PageFiles | None = None,
 ) -> ASGIApp:
     """Return the application with its layers, outermost first: boundary, body limit, guard, routes."""
     app = GatewayApi(
@@ -76,23 +100,28 @@ def build_app(
     )
     app.cookie_name = authenticator.session_cookie.name if authenticator.needs_key else None
     app.body_routes = router.routes
-    add_error_handlers(app, router, record_refusal)
+    show_problem = pages.show_problem if pages else lambda _, problem: make_problem_response(problem)
+    add_error_handlers(app, router, record_refusal, show_problem)
     if mcp is not None:  # first: the routes are compared with a path one after the other
         app.router.routes.append(Route(MCP_PATH, mcp))
     app.include_router(router)
-    _add_docs_page(app)
+    _add_docs_page(app, pages.start if pages else "/docs")
+    if pages is not None:
+        app.mount(pages.path, _KeptFiles(directory=pages.folder), name="assets")
     limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once, settings.suggestions_per_hour)
-    return Boundary(BodyLimit(Guard(app, authenticator, limiter, recorder), make_body_limits(settings)), metrics)
+    return Boundary(
+        BodyLimit(Guard(app, authenticator, limiter, recorder, show_problem), make_body_limits(settings)), metrics
+    )
 
 
-def _add_docs_page(app: FastAPI) -> None:
+def _add_docs_page(app: FastAPI, start: str) -> None:
     """Serve the page `/docs`: Swagger UI from an installed package, so that it works without the internet.
 
-    The root leads there.
+    The root leads to `start`.
     """
 
-    async def lead_to_docs() -> RedirectResponse:
-        return RedirectResponse("/docs")
+    async def lead_to_start() -> RedirectResponse:
+        return RedirectResponse(start)
 
     async def show_docs() -> HTMLResponse:
         return get_swagger_ui_html(
@@ -103,7 +132,7 @@ def _add_docs_page(app: FastAPI) -> None:
             swagger_favicon_url="/docs/assets/favicon.png",
         )
 
-    app.add_api_route("/", lead_to_docs, include_in_schema=False)
+    app.add_api_route("/", lead_to_start, include_in_schema=False)
     app.add_api_route("/docs", show_docs, include_in_schema=False)
     # Uses only the files of the package: its own application would add ReDoc and another page.
     app.mount("/docs/assets", StaticFiles(packages=[("fastapi_offline", "static")]), name="docs-assets")

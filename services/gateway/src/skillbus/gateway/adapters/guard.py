@@ -1,5 +1,6 @@
 """ASGI layer that finds the caller of each request, before anything but the headers is read."""
 
+import re
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -12,16 +13,19 @@ from skillbus.contracts.audit_log import AuditDoor
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import ALL_PROJECTS
 from skillbus.contracts.gateway.sessions import CSRF_HEADER
-from skillbus.gateway.adapters.problem_response import make_problem_response
+from skillbus.gateway.adapters.problem_response import ShowProblem
 from skillbus.gateway.domain.access.authenticator import Authenticator, Visit
 from skillbus.gateway.domain.access.principal import CALLER, AccessRefusedError, get_caller
 from skillbus.gateway.domain.access.rate_limit import RateLimiter
+from skillbus.gateway.domain.access.session import LANGUAGE_COOKIE
 from skillbus.gateway.domain.problem import make_problem
 
 _LIMITER: Final = "skillbus.limiter"
 """Member of the ASGI scope."""
 _SECRETS: Final = frozenset({b"authorization", b"cookie", CSRF_HEADER.lower().encode()})
 """Headers that only the guard reads."""
+_LANGUAGE: Final = re.compile(rb"(?:^|;\s*)(" + LANGUAGE_COOKIE.encode() + rb"=[a-z]{2})\s*(?:;|$)")
+"""The one cookie that is no secret."""
 _RECORDER: Final = "skillbus.recorder"
 """Member of the ASGI scope."""
 _ACT: Final = "skillbus.act"
@@ -32,8 +36,16 @@ _POLICY_VIOLATION: Final = 1008
 class Guard:
     """Refuses requests without a valid key or session, keys that make too many requests, and websockets."""
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator, limiter: RateLimiter, recorder: ActRecorder) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        limiter: RateLimiter,
+        recorder: ActRecorder,
+        show_problem: ShowProblem,
+    ) -> None:
         self._app = app
+        self._show_problem = show_problem
         self._authenticator = authenticator
         self._limiter = limiter
         self._recorder = recorder
@@ -49,11 +61,14 @@ class Guard:
                 if caller is not None:
                     self._limiter.admit_request(caller)
             except RequestError as error:
-                await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
+                await self._show_problem(scope, make_problem(error, scope["path"]))(scope, receive, send)
                 return
             scope[CALLER], scope[_LIMITER], scope[_RECORDER] = caller, self._limiter, self._recorder
             # They are no longer needed, and what is removed cannot end up in a log.
+            language = _LANGUAGE.search(b"; ".join(value for name, value in scope["headers"] if name == b"cookie"))
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRETS]
+            if language is not None:
+                scope["headers"].append((b"cookie", language[1]))
         await self._app(scope, receive, send)
 
 

@@ -49,6 +49,10 @@ def make_problem_response(problem: Problem) -> Response:
     return response
 
 
+ShowProblem = Callable[[Scope, Problem], Response]
+"""Makes the reply for a problem: a page for a browser that asks for a page, else a problem document."""
+
+
 class BodyRefusedError(HTTPException):
     """Refusal of a body. An HTTPException, because FastAPI passes these on while it reads a body."""
 
@@ -58,9 +62,12 @@ class BodyRefusedError(HTTPException):
 
 
 def add_error_handlers(
-    app: FastAPI, router: APIRouter, record_refusal: Callable[[Scope, RequestError], Awaitable[None]]
+    app: FastAPI,
+    router: APIRouter,
+    record_refusal: Callable[[Scope, RequestError], Awaitable[None]],
+    show_problem: ShowProblem,
 ) -> None:
-    """Make the app reply to errors with problem documents. `router` holds its routes.
+    """Make the app reply to errors by `show_problem`. `router` holds its routes.
 
     `record_refusal` gets the ASGI scope of each refused request before its reply.
     """
@@ -68,7 +75,7 @@ def add_error_handlers(
     @app.exception_handler(RequestError)
     async def reply_to_request_error(request: Request, error: RequestError) -> Response:
         await record_refusal(request.scope, error)
-        return make_problem_response(make_problem(error, request.url.path))
+        return show_problem(request.scope, make_problem(error, request.url.path))
 
     @app.exception_handler(BodyRefusedError)
     async def reply_to_refused_body(request: Request, refused: BodyRefusedError) -> Response:
@@ -80,7 +87,7 @@ def add_error_handlers(
         detail = _DETAILS.get(error.status_code, error.detail)
         if error.status_code == HTTPStatus.NOT_FOUND and path.startswith(_RESPONSES):
             detail = _NO_RESPONSES
-        response = make_problem_response(make_http_problem(error.status_code, detail, path))
+        response = show_problem(request.scope, make_http_problem(error.status_code, detail, path))
         response.headers.update(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             # All routes of the path; Starlette lists only the methods of the first one.
@@ -93,16 +100,18 @@ def add_error_handlers(
     @app.exception_handler(Exception)
     async def reply_to_unexpected_error(request: Request, _: Exception) -> Response:
         """Reply without the text of the error, which may contain anything. `boundary` logs it."""
-        return make_problem_response(make_internal_problem(request.url.path))
+        return show_problem(request.scope, make_internal_problem(request.url.path))
 
     @app.exception_handler(InvalidBodyError)
     async def reply_to_invalid_body(request: Request, error: InvalidBodyError) -> Response:
-        return await _reply_to_invalid_request(request, RequestValidationError(error.errors))
+        return await reply_to_invalid_request(request, RequestValidationError(error.errors))
 
-    app.exception_handler(RequestValidationError)(_reply_to_invalid_request)
+    @app.exception_handler(RequestValidationError)
+    async def reply_to_invalid_request(request: Request, error: RequestValidationError) -> Response:
+        return show_problem(request.scope, _make_validation_problem(request, error))
 
 
-async def _reply_to_invalid_request(request: Request, error: RequestValidationError) -> Response:
+def _make_validation_problem(request: Request, error: RequestValidationError) -> Problem:
     fields: list[JsonValue] = []
     described: list[str] = []
     for item in error.errors()[:50]:
@@ -114,7 +123,7 @@ async def _reply_to_invalid_request(request: Request, error: RequestValidationEr
         # The body was not parsed as JSON. curl sends forms by default.
         message = f"{message}. Send it with the header `Content-Type: application/json`."
     invalid = RequestError(ErrorCode.INVALID_REQUEST, message, details={"fields": fields})
-    return make_problem_response(make_problem(invalid, request.url.path))
+    return make_problem(invalid, request.url.path)
 
 
 def make_internal_problem(path: str) -> Problem:

@@ -33,6 +33,9 @@ from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoute
 from skillbus.gateway.service.learning import LearningRoutes, add_learning_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
+from skillbus.gateway.service.pages.knowledge import KnowledgePages
+from skillbus.gateway.service.pages.login import LoginPages
+from skillbus.gateway.service.pages.router import add_pages
 from skillbus.gateway.service.runs.calls import CallRoutes, add_call_routes
 from skillbus.gateway.service.runs.skill_runs import RunRoutes, add_run_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
@@ -83,6 +86,7 @@ class GatewayParts:
     job_follower: JobFollower
     key_registry: KeyRegistry
     sessions: SessionRoutes
+    login_pages: LoginPages
     turns: RemoteTurnRunner
     recorder: ActRecorder
     system: SystemRoutes
@@ -115,4 +119,5 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     openai_errors = ("application/json", OpenAiErrorBody.__name__)
     add_chat_routes(DocumentedRouter(router, _OPENAI, openai_errors), ChatRoutes(parts.turns))
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
+    add_pages(router, parts.login_pages, KnowledgePages(caller))
     return router

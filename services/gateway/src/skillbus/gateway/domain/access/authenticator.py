@@ -18,15 +18,15 @@ from urllib.parse import urlsplit
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord
-from skillbus.contracts.gateway.sessions import CSRF_HEADER, SessionRecord
+from skillbus.contracts.gateway.sessions import CSRF_HEADER
 from skillbus.gateway.domain.access.api_key import KeyText, parse_key
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.principal import LOCAL_USER, OWNER, OpenSession, Principal
 from skillbus.gateway.domain.access.session import SessionCookie, SessionRing, SessionText
 from skillbus.gateway.domain.access.startup import is_loopback
 
-_OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
-_OPEN_FOLDERS: Final = ("/docs/",)
+_OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json", "/login"})
+_OPEN_FOLDERS: Final = ("/docs/", "/assets/")
 _READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -61,7 +61,7 @@ class Authenticator:
         return self.owner_digest is not None
 
     def authenticate(self, visit: Visit) -> Principal | None:
-        """Return the caller of a request; None for probes and documentation, which anybody may read.
+        """Return the caller of a request; None for what anybody may read.
 
         Raises:
             RequestError: `unauthorized`, `forbidden`, or `unavailable` while the keys are not known yet.
@@ -83,9 +83,9 @@ class Authenticator:
         # Both digests have the same length, so the time of the comparison reveals nothing about the key.
         if hmac.compare_digest(digest, self.owner_digest):
             return OWNER
-        return self._find_principal(parse_key(given))
+        return self._find_key(parse_key(given))
 
-    def _find_principal(self, text: KeyText | None) -> Principal:
+    def _find_key(self, text: KeyText | None) -> Principal:
         if text is None:
             raise _refuse("This is not a key of this server: send one in the header `Authorization: Bearer <key>`.")
         record = self.keys.find_current(text.id)
@@ -100,7 +100,7 @@ class Authenticator:
             raise _refuse("This is not a session of this server: log in again.")
         if record.revoked_at is not None or record.expires_at <= datetime.now(UTC):
             raise _refuse("The session has ended: log in again.")
-        principal = self._find_maker(record)
+        principal = self.find_principal(record.key_id)
         csrf_token = text.make_csrf_token()
         given = (visit.csrf_token or "").encode("utf-8", "surrogateescape")
         if visit.method not in _READ_METHODS and not hmac.compare_digest(given, csrf_token.encode()):
@@ -111,10 +111,15 @@ class Authenticator:
             )
         return replace(principal, session=OpenSession(record.id, record.expires_at, csrf_token))
 
-    def _find_maker(self, session: SessionRecord) -> Principal:
-        if session.key_id == OWNER.name:
+    def find_principal(self, key_id: str) -> Principal:
+        """Return the caller with the rights of a key, for a session or a login link that the key made.
+
+        Raises:
+            RequestError: `unauthorized` if the key has ended, `unavailable` while the keys are not known yet.
+        """
+        if key_id == OWNER.name:
             return OWNER
-        key = self.keys.find_current(session.key_id)
+        key = self.keys.find_current(key_id)
         if key is None:
             raise _refuse("The key of this session was removed: log in again.")
         return self._admit_key(key)
@@ -143,7 +148,10 @@ class Authenticator:
 
 
 def is_open_path(path: str) -> bool:
-    """Return True for probes and documentation. They hold no data, and a browser sends no key when it opens a page."""
+    """Return True for probes, documentation, the login and the files of pages.
+
+    They hold no data, and a browser sends no key when it opens a page.
+    """
     return path in _OPEN_PATHS or path.startswith(_OPEN_FOLDERS)
 
 

@@ -16,6 +16,8 @@ from typing import Final
 from skillbus.contracts.gateway.sessions import SessionRecord
 from skillbus.gateway.domain.access.record_ring import RecordRing
 
+LANGUAGE_COOKIE: Final = "skillbus-language"
+"""Cookie with the language of the pages, which their script sets."""
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
 _TEXT: Final = re.compile(r"([0-9a-f]{16})_([A-Za-z0-9_-]{43})")

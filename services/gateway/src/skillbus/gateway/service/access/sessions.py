@@ -1,16 +1,18 @@
 """Login and logout of browsers."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from fastapi import Request, Response
 
 from skillbus.contracts.errors import ANY_REQUEST
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.contracts.gateway.sessions import SessionStatus
+from skillbus.contracts.gateway.sessions import LoginLink, LoginLinkBody, SessionStatus
+from skillbus.gateway.domain.access.login_link import LoginLinks
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 from skillbus.gateway.domain.access.session import SessionCookie
-from skillbus.gateway.domain.access.session_registry import SESSION_LIFETIME, SessionRegistry
+from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.service.documented_router import DocumentedRouter
 
 _SESSION: Final = "/api/session"
@@ -21,6 +23,7 @@ class SessionRoutes:
     """Handlers of sessions."""
 
     registry: SessionRegistry
+    links: LoginLinks
     cookie: SessionCookie
 
     async def create_session(self, request: Request, response: Response) -> SessionStatus:
@@ -31,8 +34,7 @@ class SessionRoutes:
         """
         caller = get_caller(request.scope)
         text, record = await self.registry.open_session(caller)
-        lifetime_s = int(SESSION_LIFETIME.total_seconds())
-        self._set_cookie(response, text.reveal(), lifetime_s)
+        set_session_cookie(response, self.cookie, text.reveal(), record.expires_at - record.created_at)
         return make_status(caller).model_copy(
             update={"expires_at": record.expires_at, "csrf_token": text.make_csrf_token()}
         )
@@ -45,19 +47,31 @@ class SessionRoutes:
     async def end_session(self, request: Request, response: Response) -> None:
         """Log out: end the session of the cookie. It is refused at once, also where its cookie was copied to."""
         await self.registry.end_session(get_caller(request.scope))
-        self._set_cookie(response, "", 0)
+        set_session_cookie(response, self.cookie, "", timedelta())
 
-    def _set_cookie(self, response: Response, value: str, max_age_s: int) -> None:
+    async def create_login_link(
+        self, request: Request, response: Response, body: LoginLinkBody | None = None
+    ) -> LoginLink:
+        """Make a link that logs a browser in with the rights of the key of this request.
+
+        It works once, within an hour, and no longer than the key.
+        """
         response.headers["Cache-Control"] = "no-store"
-        response.set_cookie(
-            self.cookie.name,
-            value,
-            max_age=max_age_s,
-            path="/",
-            secure=self.cookie.is_secure,
-            httponly=True,
-            samesite="strict",
-        )
+        return await self.links.make_link(get_caller(request.scope), "/" if body is None else body.next)
+
+
+def set_session_cookie(response: Response, cookie: SessionCookie, value: str, lifetime: timedelta) -> None:
+    """Set the cookie of a session. A lifetime of nothing removes it."""
+    response.headers["Cache-Control"] = "no-store"
+    response.set_cookie(
+        cookie.name,
+        value,
+        max_age=int(lifetime.total_seconds()),
+        path="/",
+        secure=cookie.is_secure,
+        httponly=True,
+        samesite="strict",
+    )
 
 
 def make_status(caller: Principal) -> SessionStatus:
@@ -77,3 +91,5 @@ def add_session_routes(router: DocumentedRouter, routes: SessionRoutes) -> None:
     router.add("POST", _SESSION, Role.READER, routes.create_session, ANY_REQUEST, status=201)
     router.add("GET", _SESSION, Role.READER, routes.get_session, ANY_REQUEST)
     router.add("DELETE", _SESSION, Role.READER, routes.end_session, ANY_REQUEST, status=204)
+    links, example = f"{_SESSION}/links", {"next": "/knowledge"}
+    router.add("POST", links, Role.READER, routes.create_login_link, ANY_REQUEST, status=201, example=example)

@@ -13,7 +13,7 @@ from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.records import WriteConflictError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, ApiKeyUse
 from skillbus.contracts.resources import API_KEYS
-from skillbus.gateway.adapters.ring_follower import RingFollower
+from skillbus.gateway.adapters.keys.ring_follower import RingFollower
 from skillbus.gateway.domain.access.key_ring import KeyRing
 
 _KEY: Final = "key"

@@ -10,7 +10,7 @@ from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.records import WriteConflictError
 from skillbus.contracts.gateway.sessions import SessionRecord
 from skillbus.contracts.resources import API_KEYS
-from skillbus.gateway.adapters.ring_follower import RingFollower
+from skillbus.gateway.adapters.keys.ring_follower import RingFollower
 from skillbus.gateway.domain.access.session import SessionRing
 
 _SESSION: Final = "session"

@@ -1,0 +1,163 @@
+"use strict";
+// Forms with data-api send their fields as JSON to the REST API, with the token of the session. What was typed stays in
+// the form after an error, and in this browser until it was saved.
+
+const page = document.body.dataset;
+
+function showError(form, text) {
+  const place = form.querySelector("[data-error]") || document.getElementById("notice");
+  place.textContent = text;
+  place.hidden = false;
+  place.classList.add("error");
+  place.scrollIntoView({ block: "nearest" });
+}
+
+function readField(field) {
+  if (field.dataset.type === "list") return field.value.split(/[,，]/).map((word) => word.trim()).filter(Boolean);
+  if (field.dataset.type === "integer") return field.value === "" ? null : Number(field.value);
+  return field.value;
+}
+
+function readForm(form) {
+  const fields = [...form.elements].filter((field) => field.name && (field.type !== "checkbox" || field.checked));
+  return Object.fromEntries(fields.map((field) => [field.name, readField(field)]));
+}
+
+function callApi(method, path, body, headers = {}) {
+  const address = new URL(path, location.href);
+  if (page.project !== "default") address.searchParams.set("project", page.project);
+  const sent = { "X-CSRF-Token": page.csrf, ...headers };
+  if (body !== null) sent["Content-Type"] = "application/json";
+  return fetch(address, { method, headers: sent, body: body === null ? undefined : JSON.stringify(body) });
+}
+
+function fillIn(template, value) {
+  return template.replace(/\{([a-z_.]+)\}/g, (_, path) =>
+    encodeURIComponent(path.split(".").reduce((inner, name) => inner[name], value)));
+}
+
+async function explainRefusal(form, response) {
+  if (response.status === 401) return page.lost;
+  if (response.status === 412 && form.dataset.conflict) return form.dataset.conflict;
+  const problem = await response.json().catch(() => ({}));
+  return [problem.detail || response.statusText, problem.code && `(${problem.code})`].filter(Boolean).join(" ");
+}
+
+async function submitForm(form) {
+  if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
+  const [method, path] = form.dataset.api.split(" ");
+  const fields = readForm(form);
+  const body = method === "DELETE" || Object.keys(fields).length === 0 ? null : fields;
+  const headers = form.dataset.match ? { "If-Match": `"${form.dataset.match}"` } : {};
+  const buttons = [...form.querySelectorAll("button")].filter((button) => !button.disabled);
+  buttons.forEach((button) => { button.disabled = true; });
+  try {
+    const response = await callApi(method, path, body, headers);
+    if (!response.ok) {
+      if (response.status === 412) await takeOverVersion(form, path);
+      showError(form, await explainRefusal(form, response));
+      return;
+    }
+    forgetDraft(form);
+    const reply = response.status === 204 ? {} : await response.json();
+    location.assign(fillIn(form.dataset.next || location.pathname, reply));
+  } catch (error) {
+    showError(form, page.offline);
+  } finally {
+    buttons.forEach((button) => { button.disabled = false; });
+  }
+}
+
+// After a conflict the form holds the version that the server has, so that a second, deliberate save succeeds.
+async function takeOverVersion(form, path) {
+  const current = await callApi("GET", path, null);
+  if (current.ok) form.dataset.match = (await current.json()).version;
+}
+
+const draftKey = (form) => `skillbus draft ${page.project} ${form.dataset.draft}`;
+
+function keepDraft(form) {
+  localStorage.setItem(draftKey(form), JSON.stringify(Object.fromEntries(
+    [...form.elements].filter((field) => field.name).map((field) => [field.name, field.value]))));
+}
+
+function forgetDraft(form) {
+  if (form.dataset.draft) localStorage.removeItem(draftKey(form));
+}
+
+function restoreDraft(form) {
+  const kept = localStorage.getItem(draftKey(form));
+  if (kept === null) return;
+  for (const [name, value] of Object.entries(JSON.parse(kept))) {
+    if (form.elements[name]) form.elements[name].value = value;
+  }
+  const note = form.querySelector("[data-restored]");
+  note.hidden = false;
+  note.querySelector("[data-discard]").addEventListener("click", () => { forgetDraft(form); location.reload(); });
+}
+
+async function showPreview(area) {
+  const response = await callApi("POST", "/knowledge/preview", { content: area.value });
+  if (response.ok) document.querySelector(area.dataset.preview).innerHTML = await response.text();
+}
+
+function formatSelection(button) {
+  const area = button.closest("fieldset").querySelector("textarea");
+  const { selectionStart: start, selectionEnd: end, value } = area;
+  const chosen = value.slice(start, end);
+  if (button.dataset.wrap !== undefined) {
+    area.setRangeText(`${button.dataset.wrap}${chosen}${button.dataset.wrap}`, start, end, "end");
+  } else if (button.dataset.line !== undefined) {
+    const from = value.lastIndexOf("\n", start - 1) + 1;
+    const lines = value.slice(from, end).split("\n").map((line) => button.dataset.line + line);
+    area.setRangeText(lines.join("\n"), from, end, "end");
+  } else {
+    area.setRangeText(`[${chosen || "…"}](https://)`, start, end, "end");
+  }
+  area.focus();
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+document.addEventListener("submit", (event) => {
+  if (!event.target.dataset.api) return;
+  event.preventDefault();
+  submitForm(event.target);
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button === null) return;
+  if (button.matches("[data-wrap], [data-line], [data-link]")) formatSelection(button);
+  if (button.dataset.language) {
+    document.cookie = `skillbus-language=${button.dataset.language}; path=/; max-age=31536000; samesite=lax`;
+    location.reload();
+  }
+  if (button.dataset.logout !== undefined) {
+    callApi("DELETE", "/api/session", null).finally(() => location.assign("/login"));
+  }
+});
+
+document.addEventListener("htmx:configRequest", (event) => {
+  event.detail.headers["X-CSRF-Token"] = page.csrf;
+  for (const [name, value] of [...event.detail.formData.entries()]) {
+    if (value === "") event.detail.formData.delete(name);
+  }
+});
+document.addEventListener("htmx:responseError", (event) => {
+  const { status, responseText } = event.detail.xhr;
+  showError(document.body, status === 401 ? page.lost : responseText.slice(0, 500));
+});
+document.addEventListener("htmx:sendError", () => showError(document.body, page.offline));
+
+for (const form of document.querySelectorAll("form[data-draft]")) {
+  restoreDraft(form);
+  form.addEventListener("input", () => keepDraft(form));
+}
+for (const area of document.querySelectorAll("textarea[data-preview]")) {
+  let waiting = null;
+  area.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => showPreview(area), 250);
+  });
+  if (area.value) showPreview(area);
+}

@@ -1,0 +1,62 @@
+"""Routes of the pages, and the pages of problems."""
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Scope
+
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.http import Problem
+from skillbus.gateway.domain.access.login_link import LOGIN_PATH
+from skillbus.gateway.domain.access.route_rule import RouteRule
+from skillbus.gateway.domain.http_headers import prefers_media_type
+from skillbus.gateway.service.pages.knowledge import KNOWLEDGE_PAGE, KnowledgePages
+from skillbus.gateway.service.pages.login import LoginPages
+from skillbus.gateway.service.pages.rendering import render_page
+
+START_PAGE: Final = KNOWLEDGE_PAGE
+_PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics", "/assets/")
+"""Beginnings of paths whose problems are always documents for programs."""
+
+
+def add_pages(router: APIRouter, login: LoginPages, knowledge: KnowledgePages) -> None:
+    """Add the routes of all pages."""
+    _add_page(router, LOGIN_PATH, None, login.show_login)
+    item = f"{KNOWLEDGE_PAGE}/{{id}}"
+    _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
+    _add_page(router, f"{KNOWLEDGE_PAGE}/preview", Role.READER, knowledge.show_preview, method="POST")
+    _add_page(router, f"{KNOWLEDGE_PAGE}/new", Role.EDITOR, knowledge.show_new_item)
+    _add_page(router, item, Role.READER, knowledge.show_item)
+    _add_page(router, f"{item}/edit", Role.EDITOR, knowledge.edit_item)
+    _add_page(router, f"{item}/history", Role.READER, knowledge.show_history)
+
+
+def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope, problem: Problem) -> Response:
+    """Return the reply for a problem: the login or a page for a browser that opens a page, else a document."""
+    request = Request(scope)
+    accept = request.headers.get("Accept", "")
+    is_program = scope["path"].startswith(_PROGRAMS) or scope["method"] not in {"GET", "HEAD"}
+    if is_program or "HX-Request" in request.headers or not prefers_media_type(accept, "text/html", "application/json"):
+        return show_document(problem)
+    if problem.code is ErrorCode.UNAUTHORIZED:
+        query = scope["query_string"].decode("latin-1")
+        wanted = f"{scope['path']}?{query}" if query else scope["path"]
+        return RedirectResponse(f"{LOGIN_PATH}?{urlencode({'next': wanted})}", 303)
+    return render_page(request, "error.html", {"problem": problem}, status=problem.status)
+
+
+def _add_page(
+    router: APIRouter, path: str, role: Role | None, handler: Callable[..., object], *, method: str = "GET"
+) -> None:
+    router.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        include_in_schema=False,
+        response_model=None,
+        openapi_extra=RouteRule(role).to_openapi(),
+    )

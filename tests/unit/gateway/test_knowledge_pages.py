@@ -1,0 +1,180 @@
+"""Pages of the knowledge base, as a browser gets them."""
+
+import re
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.learner.items import GET_KNOWLEDGE, LIST_KNOWLEDGE, KnowledgeListed, KnowledgeSummary
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.versions import (
+    DIFF_KNOWLEDGE,
+    GET_KNOWLEDGE_HISTORY,
+    KnowledgeDiffed,
+    KnowledgeFieldDiff,
+    KnowledgeVersion,
+    KnowledgeVersionsListed,
+    TextSpan,
+)
+from skillbus.gateway.service.pages.languages import LANGUAGES, load_messages
+from skillbus.gateway.service.pages.rendering import ASSETS
+
+from .fakes import KEY, World
+
+ID = "01890000-0000-7000-8000-000000000000"
+PAGE = f"/knowledge/{ID}"
+HTML = {"Accept": "text/html"}
+VENDORED = Path(__file__).parents[3] / "services/gateway/vendored_assets.toml"
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ITEM = KnowledgeItem(
+    id=ID,
+    title=EVIL,
+    content=f"{EVIL}\n\n[x](javascript:alert(3)) ![y](https://evil.example/i.png) **bold**",
+    scope="/" + "<b>",
+    tags=(EVIL,),
+    source_ref=EVIL,
+    owner=EVIL,
+    version=3,
+    digest="0" * 64,
+    created_at=NOW,
+    updated_at=NOW,
+    updated_by=EVIL,
+)
+SUMMARY = KnowledgeSummary(
+    **ITEM.model_dump(include=set(KnowledgeSummary.model_fields) - {"excerpt"}), excerpt=ITEM.content
+)
+VERSIONS = tuple(
+    KnowledgeVersion(version=number, change="updated", at=NOW, by=EVIL, reason=EVIL, item=ITEM) for number in (3, 2, 1)
+)
+SPANS = (TextSpan(kind="removed", text=EVIL), TextSpan(kind="added", text="new"))
+CHANGES = (KnowledgeFieldDiff(field="content", before="a", after="b", spans=SPANS),)
+CHANGES += (KnowledgeFieldDiff(field="tags", before=[EVIL], after=[]),)
+
+
+@pytest.fixture
+def world() -> World:
+    made = World(key=KEY)
+    made.caller.on(LIST_KNOWLEDGE, lambda _: KnowledgeListed(items=(SUMMARY,), total=61, next="cursor"))
+    made.caller.on(GET_KNOWLEDGE, lambda _: ITEM)
+    made.caller.on(GET_KNOWLEDGE_HISTORY, lambda _: KnowledgeVersionsListed(id=ID, versions=VERSIONS, total=3))
+    diff = KnowledgeDiffed(id=ID, from_version=2, to_version=3, changes=CHANGES)
+    made.caller.on(DIFF_KNOWLEDGE, lambda _: diff)
+    return made
+
+
+async def get_page(world: World, path: str, key: str | None = None, **headers: str) -> httpx.Response:
+    async with world.client(key) as client:
+        return await client.get(path, headers={**HTML, **headers})
+
+
+@pytest.mark.parametrize("path", ["/knowledge", PAGE, f"{PAGE}/edit", f"{PAGE}/history", "/knowledge/new"])
+async def test_no_text_of_an_item_becomes_markup_and_no_script_or_style_is_inline(world: World, path: str) -> None:
+    answer = await get_page(world, path)
+    assert answer.status_code == 200, answer.text
+    assert "<script>alert" not in answer.text
+    assert "<img" not in answer.text
+    assert 'href="javascript:' not in answer.text.replace("'", '"')
+    assert not re.search(r"<script(?![^>]* src=)|<style|\son[a-z]+=[\"']|\sstyle=", answer.text)
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    loaded = re.findall(r'(?:src|<link[^>]* href)="([^"#]+)"', answer.text)
+    assert len(loaded) == 4
+    assert not [link for link in loaded if not link.startswith("/assets/")]
+
+
+@pytest.mark.spec("knowledge-base.md § 知识列表页面")
+async def test_a_list_has_its_filters_in_the_address_and_links_to_the_next_page(world: World) -> None:
+    path = "/knowledge?text=game&type=business_rule&status=pending&tags=auth&scope=/api/live/*&source=wiki"
+    answer = await get_page(world, path)
+    asked = world.caller.asked[-1][1].model_dump(exclude_defaults=True, mode="json")
+    wanted = {"text": "game", "types": ["business_rule"], "statuses": ["pending"], "tags": ["auth"]}
+    assert asked == wanted | {"scope": "/api/live/*", "source": "wiki"}
+    assert "61 items" in answer.text
+    following = next(link for link in re.findall(r'href="([^"]+)"', answer.text) if "after=cursor" in link)
+    await get_page(world, following.replace("&amp;", "&"))
+    assert world.caller.asked[-1][1].model_dump(exclude_defaults=True, mode="json") == asked | {"after": "cursor"}
+
+
+async def test_a_browser_that_changes_a_filter_gets_the_rows_alone(world: World) -> None:
+    whole, rows = await get_page(world, "/knowledge"), await get_page(world, "/knowledge", **{"HX-Request": "true"})
+    assert "<html" in whole.text
+    assert "<html" not in rows.text
+    assert 'data-testid="items"' in rows.text
+
+
+async def test_markdown_is_shown_as_it_looks_without_its_html(world: World) -> None:
+    async with world.client() as client:
+        shown = await client.post("/knowledge/preview", json={"content": ITEM.content})
+    assert "<strong>bold</strong>" in shown.text
+    assert "&lt;script&gt;" in shown.text
+    assert "<img" not in shown.text
+    assert "javascript" not in "".join(re.findall("<[^>]*>", shown.text))
+
+
+async def test_a_reader_sees_no_buttons_to_change_things_and_cannot_open_the_editor(world: World) -> None:
+    reader, editor = world.add_key(Role.READER, "default"), world.add_key(Role.EDITOR, "default")
+    assert 'data-testid="edit"' in (await get_page(world, PAGE, editor)).text
+    assert 'data-testid="edit"' not in (await get_page(world, PAGE, reader)).text
+    assert "New item" not in (await get_page(world, "/knowledge", reader)).text
+    refused = await get_page(world, f"{PAGE}/edit", reader)
+    assert (refused.status_code, "text/html" in refused.headers["Content-Type"]) == (403, True)
+
+
+async def test_a_page_is_of_one_project_and_another_one_is_refused(world: World) -> None:
+    key = world.add_key(Role.EDITOR, "mine")
+    page = await get_page(world, "/knowledge", key)
+    assert world.caller.asked[-1][1].model_dump()["project"] == "mine"
+    assert 'data-project="mine"' in page.text
+    assert f'href="{PAGE}?project=mine"' in page.text
+    assert (await get_page(world, "/knowledge?project=other", key)).status_code == 403
+
+
+async def test_a_page_is_in_the_language_of_the_browser_or_in_the_chosen_one(world: World) -> None:
+    assert "知识库" in (await get_page(world, "/knowledge", **{"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"})).text
+    assert "知识库" not in (await get_page(world, "/knowledge", **{"Accept-Language": "fr,en;q=0.5,zh;q=0.1"})).text
+    chosen = await get_page(world, "/knowledge", **{"Accept-Language": "en", "Cookie": "skillbus-language=zh"})
+    assert '<html lang="zh">' in chosen.text
+
+
+async def test_an_error_is_a_page_with_its_code(world: World) -> None:
+    world.caller.on(GET_KNOWLEDGE, lambda _: RequestError(ErrorCode.NOT_FOUND, f"No item {EVIL}."))
+    answer = await get_page(world, PAGE)
+    assert answer.status_code == 404
+    assert "<code>not_found</code>" in answer.text
+    assert "<script>alert" not in answer.text
+
+
+def test_every_text_of_the_templates_and_of_the_code_is_translated() -> None:
+    folder = ASSETS.parent
+    texts = set[str]()
+    for template in folder.glob("templates/**/*.html"):
+        texts |= set(re.findall(r"_\('((?:[^'\\]|\\.)+)'\)", template.read_text("utf-8")))
+    assert len(texts) > 50
+    for language in LANGUAGES:
+        if language != "en":
+            assert not texts - load_messages(language).keys()
+
+
+async def test_the_first_page_is_small(world: World) -> None:
+    page = await get_page(world, "/knowledge")
+    loaded = re.findall(r'(?:src|href)="(/assets/[^"]+)"', page.text)
+    async with world.client() as client:
+        answers = [await client.get(link) for link in loaded]
+    assert len(loaded) <= 5
+    assert len(page.content) + sum(len(answer.content) for answer in answers) <= 150_000
+    assert all("immutable" in answer.headers["Cache-Control"] for answer in answers)
+
+
+def test_every_file_of_a_package_is_listed_with_its_licence() -> None:
+    listed = tomllib.loads(VENDORED.read_text("utf-8"))["package"]
+    files = {target for package in listed for target in package["files"].values()}
+    assert files == {path.name for path in (ASSETS / "vendor").iterdir()}
+    assert all(package["integrity"].startswith("sha512-") and package["licence"] for package in listed)
+    assert all(any("LICENSE" in source.upper() for source in package["files"]) for package in listed)

@@ -1,0 +1,112 @@
+"""Login by a link: used once, within its time, and to pages of this server only."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.gateway.domain.access.login_link import is_own_page
+
+from .fakes import KEY, World
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+LINKS = "/api/session/links"
+
+
+@asynccontextmanager
+async def open_browser(world: World) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client that asks for pages, sends cookies and no key."""
+    transport = httpx.ASGITransport(world.app())
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", headers=HTML) as client:
+        yield client
+
+
+async def make_link(world: World, key: str = KEY, **body: str) -> str:
+    async with world.client(key) as client:
+        answer = await client.post(LINKS, json=body)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    path: str = answer.json()["path"]
+    return path
+
+
+async def test_a_link_logs_in_once_and_leaves_no_token_in_the_address_or_the_log() -> None:
+    world = World(key=KEY)
+    with capture_logs() as logs:
+        path = await make_link(world, next="/knowledge?text=a")
+        async with open_browser(world) as browser, open_browser(world) as other:
+            first, again = await browser.get(path), await other.get(path)
+            who = (await browser.get("/api/session")).json()
+    assert (first.status_code, first.headers["Location"]) == (303, "/knowledge?text=a")
+    assert "HttpOnly" in first.headers["Set-Cookie"]
+    assert who["name"] == "owner"
+    assert again.status_code == 401
+    assert "skillbus open" in again.text
+    secret = path.partition("token=")[2].partition("&")[0].partition("_")[2]
+    assert secret not in repr(logs)
+    assert secret not in again.text
+
+
+async def test_a_link_has_the_rights_of_the_key_that_made_it_and_ends_with_it() -> None:
+    world = World(key=KEY)
+    key = world.add_key(Role.READER, "mine")
+    used, kept = await make_link(world, key), await make_link(world, key)
+    async with open_browser(world) as browser, world.client() as owner:
+        assert (await browser.get(used)).status_code == 303
+        status = (await browser.get("/api/session")).json()
+        await owner.delete(f"/api/keys/{status['name']}")
+        ended = await browser.get(kept)
+    assert (status["role"], status["projects"]) == ("reader", ["mine"])
+    assert ended.status_code == 401
+
+
+async def test_an_old_or_a_changed_link_is_refused() -> None:
+    world = World(key=KEY)
+    old, changed = await make_link(world), await make_link(world)
+    for record in world.link_store.records.values():
+        if record.id in old:
+            past = datetime.now(UTC) - timedelta(seconds=1)
+            world.link_store.records[record.id] = record.model_copy(update={"expires_at": past})
+    async with open_browser(world) as browser:
+        answers = [await browser.get(path) for path in (old, changed[:-1], f"{changed[:-2]}AA", "/login?token=x")]
+    assert [answer.status_code for answer in answers] == [401] * 4
+    assert not any("Set-Cookie" in answer.headers for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["//evil.example", "/\\evil.example", "https://evil.example", "evil", "/a\nb", "/a b", "/login", ""],
+)
+async def test_a_login_never_leads_to_another_host(given: str) -> None:
+    world = World(key=KEY)
+    assert not is_own_page(given)
+    async with world.client() as client:
+        refused = await client.post(LINKS, json={"next": given})
+    assert refused.status_code == 400
+    path = await make_link(world)
+    async with open_browser(world) as browser:
+        answer = await browser.get(path, params={**dict([path.partition("?")[2].split("=")]), "next": given})
+    assert answer.headers["Location"] == "/knowledge"
+
+
+async def test_a_server_without_a_key_needs_no_link() -> None:
+    async with World().client() as client:
+        answer = await client.post(LINKS, json={"next": "/knowledge"})
+    assert answer.json()["path"] == "/knowledge"
+
+
+async def test_who_opens_a_page_without_a_login_is_told_how_to_get_one_and_comes_back_to_it() -> None:
+    async with open_browser(World(key=KEY)) as browser:
+        sent = await browser.get("/knowledge?text=a")
+        page = await browser.get(sent.headers["Location"])
+        program = await browser.get("/knowledge", headers={"Accept": "application/json"})
+        part = await browser.get("/knowledge", headers={"HX-Request": "true"})
+    assert (sent.status_code, page.status_code) == (303, 200)
+    assert "skillbus open" in page.text
+    assert 'href="/knowledge?text=a"' in page.text
+    assert (program.status_code, program.json()["code"]) == (401, "unauthorized")
+    assert part.status_code == 401

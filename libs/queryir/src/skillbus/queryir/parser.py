@@ -7,11 +7,12 @@ which stands in `_READERS`.
 from collections.abc import Mapping
 from typing import Final
 
+from skillbus.queryir import chinese
 from skillbus.queryir.home import Home
 from skillbus.queryir.sentence import Language, ParsedSentence, SentenceReader
 from skillbus.queryir.writing import FoldedText, fold_text, is_han
 
-_READERS: Final[Mapping[Language, SentenceReader]] = {}
+_READERS: Final[Mapping[Language, SentenceReader]] = {"zh": chinese.read_sentence}
 
 
 def parse_sentence(text: str, home: Home | None = None) -> ParsedSentence:

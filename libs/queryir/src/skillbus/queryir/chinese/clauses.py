@@ -1,0 +1,212 @@
+"""Cuts the words of a sentence into its commands: one list of words for each.
+
+Punctuation and 然后 separate clauses. A clause without an action is the topic of the next one, an exclusion of its
+command, or a reason, which is dropped.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from skillbus.queryir.chinese.families import GENERIC_VERBS
+from skillbus.queryir.chinese.lexicon import Sense, SenseKind
+from skillbus.queryir.chinese.roles import (
+    HEADS,
+    find_acting_verbs,
+    is_particle,
+    is_request_step,
+    is_verb,
+    settle_names,
+)
+from skillbus.queryir.chinese.segmentation import ChineseWord
+
+_OPEN_VERBS: Final = frozenset({"set", "query", "watch", "up", "down", "activate", "start"})
+"""Verbs whose object another verb may follow in the same command."""
+_VALUES: Final = (SenseKind.QUANTITY, SenseKind.EXTREME, SenseKind.COLOUR, SenseKind.MODE)
+
+
+@dataclass
+class CommandWords:
+    """Words of one command."""
+
+    words: list[ChineseWord] = field(default_factory=list)
+    inherits: bool = False
+    """The command says no device after another one: it means the same devices."""
+
+
+class _Piece:
+    """Clause between two pauses."""
+
+    def __init__(self, words: Sequence[ChineseWord]) -> None:
+        self.words = settle_names(words)
+
+    def plays(self, *kinds: SenseKind) -> bool:
+        return any(word.plays(*kinds) for word in self.words)
+
+    @cached_property
+    def has_head(self) -> bool:
+        return self.plays(*HEADS) or any(not word.senses for word in self.words)
+
+    @cached_property
+    def acts(self) -> bool:
+        words = self.words
+        verbs = [index for index in find_acting_verbs(words) if words[index].get_value(SenseKind.VERB) != "maybe_dock"]
+        if any(not is_particle(words[index]) for index in verbs):
+            return True
+        if self.plays(SenseKind.QUESTION, SenseKind.SOFT_QUESTION, SenseKind.EXTREME):
+            return True
+        steps = (is_request_step(words, index) for index, word in enumerate(words) if word.plays(SenseKind.ADJECTIVE))
+        return any(steps) or (self.plays(*_VALUES) and (bool(verbs) or self.plays(SenseKind.PROPERTY)))
+
+    @cached_property
+    def excludes(self) -> bool:
+        """A clause that only says what is left out."""
+        if self.plays(SenseKind.KEEP):
+            return not self.plays(SenseKind.OTHER)
+        if self.plays(SenseKind.NOT):
+            return not self.acts
+        return self.plays(SenseKind.EXCEPT_OPEN, SenseKind.EXCEPT_CLOSE) and not self.acts
+
+
+def split_commands(words: Sequence[ChineseWord]) -> list[CommandWords]:
+    """Return the commands of a sentence, in its order."""
+    pieces = [piece for run in _split_pauses(words) for piece in map(_Piece, _split_run(run)) if piece.words]
+    if not any(piece.acts for piece in pieces):
+        return [CommandWords([word for piece in pieces for word in (*piece.words, _PAUSE)])] if pieces else []
+    return _join_pieces(pieces)
+
+
+def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:
+    last_action = (
+        max(index for index, piece in enumerate(pieces) if piece.acts and not piece.excludes)
+        if any(piece.acts and not piece.excludes for piece in pieces)
+        else -1
+    )
+    commands: list[CommandWords] = []
+    pending: list[_Piece] = []
+    for index, piece in enumerate(pieces):
+        more = index < last_action
+        if piece.excludes:
+            _join_exclusion(piece, pieces[index + 1 :], commands, pending if more else None)
+        elif piece.acts:
+            commands.append(_join_action(piece, pending, bool(commands)))
+            pending = []
+        elif piece.has_head or piece.plays(SenseKind.ROOM):
+            if more:
+                pending.append(piece)
+            elif commands and not _is_complaint(piece):
+                commands[-1].words += [_AND, *piece.words, _PAUSE]
+    return commands
+
+
+def _is_complaint(piece: _Piece) -> bool:
+    return piece.plays(SenseKind.ADJECTIVE, SenseKind.DEGREE) or not piece.plays(*HEADS, SenseKind.ROOM)
+
+
+def _join_exclusion(
+    piece: _Piece, later: Sequence[_Piece], commands: list[CommandWords], pending: list[_Piece] | None
+) -> None:
+    negative = piece.plays(SenseKind.NOT)
+    if pending is not None:
+        if not negative or any(one.plays(SenseKind.OTHER) for one in later):
+            pending.append(piece)
+    elif not commands:
+        commands.append(CommandWords([*piece.words, _PAUSE]))
+    elif not negative or any(
+        word.plays(SenseKind.ALL, SenseKind.DISTRIBUTIVE, SenseKind.OTHER) for word in commands[-1].words
+    ):
+        commands[-1].words += [*piece.words, _PAUSE]
+
+
+def _join_action(piece: _Piece, pending: Sequence[_Piece], follows: bool) -> CommandWords:
+    words: list[ChineseWord] = []
+    excluding = any(one.excludes or one.plays(SenseKind.EXCEPT_OPEN, SenseKind.EXCEPT_CLOSE) for one in pending)
+    for one in pending:
+        if excluding:
+            words += [*one.words, _PAUSE]
+        elif not piece.has_head:
+            kept = [word for word in one.words if not word.plays(SenseKind.ADJECTIVE, SenseKind.DEGREE) and word.senses]
+            words += [*kept, _PAUSE]
+        elif not piece.plays(SenseKind.ROOM, SenseKind.NAME):
+            words += [word for word in one.words if word.plays(SenseKind.ROOM) and word.name is None]
+    alone = not words and not piece.has_head and not piece.plays(SenseKind.ROOM, SenseKind.MEASURE)
+    return CommandWords([*words, *piece.words, _PAUSE], inherits=follows and alone)
+
+
+_PAUSE: Final = ChineseWord(0, 0, ",", (Sense(SenseKind.PAUSE),))
+_AND: Final = ChineseWord(0, 0, "", (Sense(SenseKind.AND),))
+
+
+def _split_pauses(words: Sequence[ChineseWord]) -> Iterator[list[ChineseWord]]:
+    run: list[ChineseWord] = []
+    for word in words:
+        if word.plays(SenseKind.PAUSE) and not word.plays(SenseKind.NAME):
+            yield run
+            run = []
+        else:
+            run.append(word)
+    yield run
+
+
+def _split_run(run: Sequence[ChineseWord]) -> Iterator[list[ChineseWord]]:
+    """Split a clause before 然后, before a second 把, and between commands that follow each other without a pause."""
+    words = settle_names(run)
+    acting = set(find_acting_verbs(words))
+    is_head = [word.plays(*HEADS) or not word.senses for word in words]
+    verb_after = _count_from_end([index in acting for index in range(len(words))])
+    head_after = _count_from_end(is_head)
+    start = 0
+    state = _RunState()
+    for index, word in enumerate(words):
+        if state.verb and state.ends_before(words, index, index in acting, verb_after[index], head_after[index]):
+            yield words[start:index]
+            start = index
+            state = _RunState()
+        if index in acting and not is_particle(word):
+            state.see_verb(word)
+        elif is_head[index] or word.plays(SenseKind.ROOM):
+            state.see_target()
+    yield words[start:]
+
+
+def _count_from_end(flags: Sequence[bool]) -> list[int]:
+    counts = [0] * (len(flags) + 1)
+    for index in reversed(range(len(flags))):
+        counts[index] = counts[index + 1] + flags[index]
+    return counts
+
+
+class _RunState:
+    """Order of verbs and targets since the last command began."""
+
+    def __init__(self) -> None:
+        self.verb = ""
+        self.target_before = False
+        self.target_after = False
+
+    def see_verb(self, word: ChineseWord) -> None:
+        value = word.get_value(SenseKind.VERB)
+        if not self.verb or self.verb in GENERIC_VERBS:
+            self.verb = value
+
+    def see_target(self) -> None:
+        if self.verb:
+            self.target_after = True
+        else:
+            self.target_before = True
+
+    def ends_before(self, words: Sequence[ChineseWord], index: int, acts: bool, verbs: int, heads: int) -> bool:
+        """Return True if a new command begins at a word. `verbs` and `heads` are those from the word to the end."""
+        word = words[index]
+        complete = self.target_before or self.target_after
+        if word.plays(SenseKind.THEN):
+            return verbs > 0
+        if word.plays(SenseKind.AGAIN) or (word.plays(SenseKind.OBJECT) and word.text in ("把", "将")):
+            return complete and verbs > 0
+        if acts and self.target_after and self.verb not in _OPEN_VERBS and not is_particle(word):
+            value_follows = any(one.plays(*_VALUES) for one in words[index + 1 : index + 3])
+            return heads > 0 or value_follows or word.get_value(SenseKind.VERB) == "play"
+        begins = word.plays(*HEADS, SenseKind.ROOM) and not is_verb(word)
+        between = begins and self.target_before and not self.target_after and self.verb not in _OPEN_VERBS
+        return between and verbs > 0 and not words[index - 1].plays(SenseKind.AND, SenseKind.POSSESSIVE)

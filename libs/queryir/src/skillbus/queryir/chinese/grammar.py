@@ -1,0 +1,224 @@
+"""Grammar of spoken commands in Chinese: from the words of a sentence to queries."""
+
+from typing import Final
+
+from pydantic import ValidationError
+
+from skillbus.contracts.retriever.query_ir import MAX_QUERIES, Quantifier, QueryArguments, QueryIR, Reference
+from skillbus.queryir.actions import ActionCode, get_action_word
+from skillbus.queryir.chinese.clauses import CommandWords, split_commands
+from skillbus.queryir.chinese.exclusions import ExclusionReading, take_exclusions
+from skillbus.queryir.chinese.families import VERB_TYPES, choose_type, get_family
+from skillbus.queryir.chinese.intents import CommandSigns, Intent, read_intent
+from skillbus.queryir.chinese.lexicon import SenseKind
+from skillbus.queryir.chinese.quantities import Unit
+from skillbus.queryir.chinese.segmentation import split_words
+from skillbus.queryir.chinese.targets import Target, collect_targets
+from skillbus.queryir.home import Home
+from skillbus.queryir.sentence import ParsedSentence
+from skillbus.queryir.writing import FoldedText
+
+_QUANTIFIERS: Final = {
+    SenseKind.ONE: Quantifier.ONE,
+    SenseKind.ALL: Quantifier.ALL,
+    SenseKind.DISTRIBUTIVE: Quantifier.ALL,
+    SenseKind.SOME: Quantifier.SOME,
+}
+_TARGET_FIELDS: Final = ("name_hint", "type_hint", "scope_include", "scope_exclude", "quantifier", "references")
+_LONGEST_NAME: Final = 200
+_PLAYING: Final = frozenset({"play", "pause", "next", "previous"})
+"""Verbs after which unknown words are what is played, not a device."""
+
+
+def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
+    """Read a sentence in Chinese."""
+    words = split_words(text, home)
+    unread = {word.start: word for word in words if not word.senses}
+    queries: list[QueryIR] = []
+    for command in split_commands(words)[:MAX_QUERIES]:
+        reading = _CommandReading(command, text, home, queries[-1] if queries else None)
+        queries += reading.list_queries()
+        for start in reading.understood:
+            unread.pop(start, None)
+    spans = tuple(text.quote_original(word.start, word.end) for word in unread.values())
+    return ParsedSentence("zh", tuple(queries[:MAX_QUERIES]), spans)
+
+
+class _CommandReading:
+    """Reading of one command."""
+
+    def __init__(self, command: CommandWords, text: FoldedText, home: Home | None, before: QueryIR | None) -> None:
+        self.text = text
+        self.home = home
+        self.before = before if command.inherits else None
+        self.parts: ExclusionReading = take_exclusions(command.words)
+        self.signs = CommandSigns(self.parts.words)
+        grouped = any(word.plays(SenseKind.ALL) for word in self.parts.words)
+        self.targets = (
+            collect_targets(self.parts.words, home, grouped=grouped, hints=self.signs.verb not in _PLAYING)
+            or self._read_mode_name()
+        )
+        self.excluded = collect_targets(self.parts.excluded, home, grouped=False, hints=True)
+        self.understood = {word.start for target in self.excluded if target.hint for word in target.words}
+
+    def _read_mode_name(self) -> list[Target]:
+        """Return the name of a scene that the home does not have: 打开观影模式."""
+        words = self.parts.words
+        for index, word in enumerate(words):
+            if word.text == "模式" and index and words[index - 1].plays(SenseKind.MODE):
+                return [Target([words[index - 1], word], hint=words[index - 1].text + word.text)]
+            if word.plays(SenseKind.MODE) and word.text.endswith("模式"):
+                return [Target([word], hint=word.text)]
+        return []
+
+    def list_queries(self) -> list[QueryIR]:
+        """Return a query for each device or type of devices that the command names."""
+        queries = [self._build_query(target) for target in self.targets or [Target()]]
+        return [query for query in queries if query is not None]
+
+    def _build_query(self, target: Target) -> QueryIR | None:
+        kind = self._choose_type(target)
+        family = get_family(target.name.devices[0].type if target.name else kind)
+        if target.hint and target.hint.endswith("模式"):
+            family = "scene"
+        intent = read_intent(self.signs, family, has_target=target.has_head or bool(target.rooms) or self._refers())
+        if self.parts.keeps and intent.code is None:
+            intent.code = ActionCode.TURN_OFF
+        kind = kind or self._read_measure(target, intent)
+        if not target.has_head and not self._refers() and kind is None and self.before is None:
+            kind = VERB_TYPES.get(intent.verb)
+        is_known = target.name is not None or target.types or self._refers()
+        if intent.code is None and (self._forbids() or not is_known):
+            return None
+        self.understood.update(word.start for word in target.words if target.hint)
+        arguments = self._read_arguments(intent)
+        quantifier = self._choose_quantifier(intent)
+        query = QueryIR(
+            action=get_action_word(intent.code, "zh") if intent.code else "",
+            action_code=intent.code,
+            name_hint=self._spell_name(target),
+            type_hint=kind if not (target.name or target.hint) else None,
+            scope_include=tuple(dict.fromkeys(target.rooms))[:50],
+            scope_exclude=self._list_excluded(),
+            quantifier=quantifier,
+            references=(Reference.LAST_MENTIONED,) if self._refers(target) else (),
+            arguments=arguments,
+            confidence=self._rate(target, intent, kind),
+        )
+        return self._inherit(query)
+
+    def _forbids(self) -> bool:
+        """Return True for a command that asks for nothing: 别关灯."""
+        return any(word.plays(SenseKind.NOT) for word in self.parts.words)
+
+    def _inherit(self, query: QueryIR) -> QueryIR:
+        if self.before is None or query.references:
+            return query
+        return query.model_copy(update={name: getattr(self.before, name) for name in _TARGET_FIELDS})
+
+    def _choose_type(self, target: Target) -> str | None:
+        types = self._imply_types() if self.parts.found and not target.has_head else target.types
+        return choose_type(types, self.home, locks=self.signs.locks)
+
+    def _imply_types(self) -> tuple[str, ...]:
+        """Return the types of what is left out, for what remains: 除了卧室的灯都关."""
+        for target in self.excluded:
+            if target.types and target.rooms:
+                return target.types
+            if target.name is not None or target.hint is not None:
+                text = target.words[-1].text
+                ends = [one for one in split_words(_fold(text[1:]), None) if one.plays(SenseKind.TYPE)]
+                is_bare = target.words[-1].plays(SenseKind.TYPE)
+                if ends and ends[-1].end == len(text) - 1 and not is_bare:
+                    return tuple(ends[-1].get_value(SenseKind.TYPE).split())
+        return ()
+
+    def _read_measure(self, target: Target, intent: Intent) -> str | None:
+        if not intent.is_question or target.has_head:
+            return None
+        for word in self.parts.words:
+            if word.plays(SenseKind.MEASURE):
+                return word.get_value(SenseKind.MEASURE)
+        return None
+
+    def _refers(self, target: Target | None = None) -> bool:
+        words = self.parts.words
+        if any(word.plays(SenseKind.REFERENCE) and not word.plays(SenseKind.NAME) for word in words):
+            return not (target and target.name)
+        exact = target is not None and (target.name or target.rooms)
+        return not exact and any(word.plays(SenseKind.DEMONSTRATIVE) for word in words)
+
+    def _spell_name(self, target: Target) -> str | None:
+        if target.name is not None:
+            return target.name.spelling
+        if target.hint is None:
+            return None
+        return self.text.quote_original(target.words[0].start, target.words[-1].end)[:_LONGEST_NAME] or None
+
+    def _list_excluded(self) -> tuple[str, ...]:
+        found: list[str] = []
+        for target in self.excluded:
+            if target.name is not None or target.hint is not None:
+                found.append(self._spell_name(target) or "")
+            elif target.rooms:
+                found += target.rooms
+            else:
+                found.append(self.text.quote_original(target.words[0].start, target.words[-1].end))
+        return tuple(dict.fromkeys(one[:_LONGEST_NAME] for one in found if one))[:50]
+
+    def _choose_quantifier(self, intent: Intent) -> Quantifier | None:
+        words = self.parts.words
+        if self.parts.found and self.excluded:
+            return Quantifier.EXCEPT
+        if intent.is_question:
+            return None
+
+        for kind, quantifier in _QUANTIFIERS.items():
+            if any(word.plays(kind) for word in words):
+                return quantifier
+        count = self._count() or 0
+        if count > 1:
+            return Quantifier.COUNT
+        return Quantifier.ONE if count else None
+
+    def _count(self) -> int | None:
+        counts = [word.quantity for word in self.parts.words if word.quantity and word.quantity.unit is Unit.COUNT]
+        return int(counts[0].value) if counts and 1 <= counts[0].value <= 10_000 else None
+
+    def _read_arguments(self, intent: Intent) -> QueryArguments:
+        values: dict[str, object] = dict(intent.values)
+        for word in self.parts.words:
+            quantity = word.quantity
+            if quantity is not None and quantity.unit is Unit.AT:
+                values["at"] = quantity.text
+            elif quantity is not None and quantity.unit is Unit.AFTER:
+                values["after_s"] = quantity.value
+            elif quantity is not None and quantity.unit is Unit.DURATION:
+                values["for_s"] = quantity.value
+        if self._choose_quantifier(intent) is Quantifier.COUNT:
+            values["count"] = self._count()
+        while True:
+            try:
+                return QueryArguments.model_validate(values)
+            except ValidationError as error:
+                for problem in error.errors():
+                    values.pop(str(problem["loc"][0]), None)
+
+    def _rate(self, target: Target, intent: Intent, kind: str | None) -> float:
+        """Return 1 less what is missing, guessed or unread."""
+        doubt = 0.0
+        if intent.code is None:
+            doubt += 0.6
+        elif intent.guessed:
+            doubt += 0.3
+        if not (target.has_head or kind or target.rooms or self._refers() or self.before):
+            doubt += 0.4
+        if target.hint:
+            doubt += 0.3 if self.home is not None else 0.15
+        unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]
+        doubt += min(0.4, 0.1 * len(unread))
+        return round(max(0.05, 1.0 - doubt), 2)
+
+
+def _fold(text: str) -> FoldedText:
+    return FoldedText(text, text, tuple(range(len(text))), tuple(range(1, len(text) + 1)))

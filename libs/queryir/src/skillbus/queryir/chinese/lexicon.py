@@ -1,0 +1,121 @@
+"""Lexicon of spoken commands: the words of `words.txt`, each with the parts that it can play in a sentence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+
+class SenseKind(StrEnum):
+    """Part that a word can play in a sentence."""
+
+    NAME = "name"
+    """Name of a device of the home."""
+    ROOM = "room"
+    TYPE = "type"
+    """Word for a type of devices, such as 灯."""
+    KIND = "kind"
+    """Word for some devices of a type, such as 台灯. It is a name rather than a type."""
+    MEASURE = "measure"
+    """Something that a sensor reports, such as 漏水."""
+    VERB = "verb"
+    PROPERTY = "property"
+    """Property that can be set, such as 亮度."""
+    ADJECTIVE = "adjective"
+    EXTREME = "extreme"
+    """最大, 最低 and the like."""
+    STEP = "step"
+    """一点, 一些 and the like."""
+    DEGREE = "degree"
+    """有点, 太 and the like: before an adjective it complains, it does not ask."""
+    COLOUR = "colour"
+    KELVIN = "kelvin"
+    """Word for white light of a colour temperature."""
+    MODE = "mode"
+    CONTENT = "content"
+    """Something that is played."""
+    QUANTITY = "quantity"
+    """Number with its unit, or without."""
+    ALL = "all"
+    DISTRIBUTIVE = "distributive"
+    """都: all of what was named before."""
+    ONE = "one"
+    SOME = "some"
+    REFERENCE = "reference"
+    DEMONSTRATIVE = "demonstrative"
+    """那盏, 这个: a reference, unless a name or room says which."""
+    EXCEPT_OPEN = "except_open"
+    EXCEPT_CLOSE = "except_close"
+    OTHER = "other"
+    KEEP = "keep"
+    NOT = "not"
+    """别, 不要."""
+    NOT_YET = "not_yet"
+    """没, 没有: negation of a state, or at the end a question."""
+    QUESTION = "question"
+    SOFT_QUESTION = "soft_question"
+    """吗 and 呢, at the end of a question."""
+    POLITE = "polite"
+    MODAL = "modal"
+    """能, 可以, 好吗: with them a question is a request."""
+    OBJECT = "object"
+    """把 and its like, before what the command is about."""
+    POSSESSIVE = "possessive"
+    ASPECT = "aspect"
+    AND = "and"
+    THEN = "then"
+    AGAIN = "again"
+    """再, 也: a new command only between two commands."""
+    PAUSE = "pause"
+    """Punctuation between clauses."""
+    INSIDE = "inside"
+    """里, 里面: after a room."""
+    FILLER = "filler"
+    RECENT = "recent"
+    """刚才, 刚刚: what follows was mentioned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """Part that a word can play, and its meaning there."""
+
+    kind: SenseKind
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChineseLexicon:
+    """Words with their senses."""
+
+    words: Mapping[str, tuple[Sense, ...]]
+    rooms: Mapping[str, tuple[str, ...]]
+    """Words for the same room, by each of them."""
+
+    def list_types(self, word: str) -> tuple[str, ...]:
+        """Return the device types that a word means, the most usual first."""
+        return next(
+            (tuple(sense.value.split()) for sense in self.words.get(word, ()) if sense.kind is SenseKind.TYPE), ()
+        )
+
+
+@cache
+def load_lexicon() -> ChineseLexicon:
+    """Return the lexicon, read with the first sentence in Chinese."""
+    words: dict[str, list[Sense]] = {}
+    rooms: dict[str, tuple[str, ...]] = {}
+    source = (resources.files("skillbus.queryir.chinese") / "words.txt").read_text(encoding="utf-8")
+    sense = Sense(SenseKind.FILLER)
+    for line in source.splitlines():
+        if line.startswith("["):
+            kind, _, value = line[1:-1].partition(" ")
+            sense = Sense(SenseKind(kind), value)
+        elif not line.startswith("#"):
+            group = tuple(line.split())
+            for word in group:
+                found = words.setdefault(word, [])
+                if sense not in found:
+                    found.append(sense)
+            if sense.kind is SenseKind.ROOM:
+                rooms.update(dict.fromkeys(group, group))
+    return ChineseLexicon({word: tuple(senses) for word, senses in words.items()}, rooms)

@@ -1,0 +1,109 @@
+"""Parts that words play where they stand: verbs that act, verbs that describe, names that are words too."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from skillbus.queryir.chinese.lexicon import Sense, SenseKind
+from skillbus.queryir.chinese.segmentation import ChineseWord
+
+CONTENT_KINDS: Final = frozenset(
+    {
+        SenseKind.NAME,
+        SenseKind.ROOM,
+        SenseKind.TYPE,
+        SenseKind.KIND,
+        SenseKind.MEASURE,
+        SenseKind.PROPERTY,
+        SenseKind.COLOUR,
+        SenseKind.MODE,
+        SenseKind.CONTENT,
+        SenseKind.QUANTITY,
+        SenseKind.ADJECTIVE,
+        SenseKind.EXTREME,
+    }
+)
+HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND, SenseKind.REFERENCE, SenseKind.DEMONSTRATIVE)
+_DESCRIBED: Final = (*HEADS, SenseKind.OTHER, SenseKind.ROOM, SenseKind.ONE)
+_PARTICLES: Final = frozenset({"到", "为", "成", "至"})
+
+
+def settle_names(words: Sequence[ChineseWord]) -> list[ChineseWord]:
+    """Decide for each name that is a word of the grammar too which of them it is.
+
+    A name that is a verb is the name if another verb stands beside it; of two such words the last. A name that is
+    another word of the grammar is the name if no other device is mentioned.
+    """
+    settled = list(words)
+    for index in reversed(range(len(settled))):
+        word = settled[index]
+        if word.name is None:
+            continue
+        others = [*settled[:index], *settled[index + 1 :]]
+        if word.plays(SenseKind.VERB):
+            is_name = any(other.plays(SenseKind.VERB) for other in others)
+        elif any(sense.kind not in CONTENT_KINDS for sense in word.senses):
+            is_name = not any(other.plays(*HEADS, SenseKind.ROOM) for other in others)
+        else:
+            continue
+        settled[index] = _as_name(word) if is_name else _without_name(word)
+    return settled
+
+
+def _as_name(word: ChineseWord) -> ChineseWord:
+    return replace(word, senses=(Sense(SenseKind.NAME),))
+
+
+def _without_name(word: ChineseWord) -> ChineseWord:
+    return replace(word, name=None, senses=tuple(one for one in word.senses if one.kind is not SenseKind.NAME))
+
+
+def is_verb(word: ChineseWord) -> bool:
+    """Return True for a verb that is no name."""
+    return word.plays(SenseKind.VERB) and not word.plays(SenseKind.NAME)
+
+
+def is_particle(word: ChineseWord) -> bool:
+    """Return True for 到, 为, 成: a verb only beside a value."""
+    return word.text in _PARTICLES
+
+
+def is_describing(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for a verb or adjective that describes a device: 开着, 没关, 打开的那个."""
+    if index > 0 and words[index - 1].plays(SenseKind.NOT_YET):
+        return True
+    after = index + 1
+    if after < len(words) and words[after].text == "着":
+        return True
+    while after < len(words) and words[after].plays(SenseKind.ASPECT):
+        after += 1
+    if after + 1 >= len(words) or not words[after].plays(SenseKind.POSSESSIVE):
+        return False
+    return words[after + 1].plays(*_DESCRIBED) and not words[after].plays(SenseKind.VERB)
+
+
+def find_acting_verbs(words: Sequence[ChineseWord]) -> list[int]:
+    """Return the positions of the verbs that act, in order. Negated and describing verbs do not."""
+    return [
+        index
+        for index, word in enumerate(words)
+        if is_verb(word) and not is_describing(words, index) and not is_negated(words, index)
+    ]
+
+
+def is_negated(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for a verb after 不要, 别, 不用."""
+    before = index - 1
+    while before >= 0 and words[before].plays(SenseKind.AGAIN, SenseKind.OBJECT):
+        before -= 1
+    return before >= 0 and words[before].plays(SenseKind.NOT)
+
+
+def is_request_step(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for an adjective that asks for more or less: 亮一点, 再暗, not 太亮 or 有点冷."""
+    before = words[index - 1] if index else None
+    after = words[index + 1] if index + 1 < len(words) else None
+    if before is not None and before.plays(SenseKind.DEGREE):
+        return False
+    asked = after is not None and after.plays(SenseKind.STEP, SenseKind.QUANTITY)
+    return asked or (before is not None and before.plays(SenseKind.AGAIN, SenseKind.VERB, SenseKind.STEP))

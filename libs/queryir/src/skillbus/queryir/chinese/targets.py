@@ -1,0 +1,226 @@
+"""Collects the devices that a command is about: names, types of devices, and the rooms before them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from skillbus.queryir.chinese.lexicon import SenseKind, load_lexicon
+from skillbus.queryir.chinese.segmentation import ChineseWord
+from skillbus.queryir.home import Home, NameMatch
+
+_HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND)
+_INSIDE_HINT: Final = (
+    SenseKind.TYPE,
+    SenseKind.KIND,
+    SenseKind.ADJECTIVE,
+    SenseKind.COLOUR,
+    SenseKind.QUANTITY,
+    SenseKind.MODE,
+)
+
+
+@dataclass
+class Target:
+    """Devices that a part of the sentence names."""
+
+    words: list[ChineseWord] = field(default_factory=list)
+    rooms: list[str] = field(default_factory=list)
+    name: NameMatch | None = None
+    hint: str | None = None
+    """Name that the home does not have."""
+    types: tuple[str, ...] = ()
+    """Types that the word for them can mean, the most usual first."""
+
+    @property
+    def has_head(self) -> bool:
+        """True if it says more than rooms."""
+        return bool(self.name or self.hint or self.types)
+
+
+def spell_room(word: ChineseWord, home: Home | None) -> str:
+    """Return the home's word for a room: its spelling, or its only word with the same meaning."""
+    if word.room is not None:
+        return word.room.spelling
+    if home is not None:
+        synonyms = load_lexicon().rooms.get(word.text, ())
+        known = [home.rooms[one] for one in synonyms if one in home.rooms]
+        return known[0] if len(known) == 1 else word.text
+    return word.text
+
+
+def collect_targets(words: Sequence[ChineseWord], home: Home | None, grouped: bool, hints: bool) -> list[Target]:
+    """Return the targets among the words of a command.
+
+    With `grouped` the sentence means several devices: a name that is also a type, or a room with a type, is read so.
+    With `hints` unknown words may be a name that the home does not have.
+    """
+    collector = _Collector(words, home, grouped)
+    for index, word in enumerate(words):
+        if index < collector.resume:
+            continue
+        if not word.senses:
+            if hints:
+                collector.add_hint(index)
+        elif _is_room(words, index):
+            collector.add_room(index)
+        elif word.plays(SenseKind.NAME):
+            collector.add_name(index)
+        elif word.plays(SenseKind.TYPE, SenseKind.KIND):
+            collector.add_type(index)
+    return collector.finish()
+
+
+def _is_room(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for a room. A device with the name of a room is meant where nothing follows that is in the room."""
+    word = words[index]
+    if not word.plays(SenseKind.ROOM):
+        return False
+    if not word.plays(SenseKind.NAME):
+        return True
+    after = [
+        one for one in words[index + 1 :] if not one.plays(SenseKind.POSSESSIVE, SenseKind.INSIDE, SenseKind.FILLER)
+    ]
+    heads = (*_HEADS, SenseKind.ROOM, SenseKind.AND, SenseKind.EXCEPT_CLOSE, SenseKind.ALL, SenseKind.PROPERTY)
+    return bool(after) and after[0].plays(*heads)
+
+
+class _Collector:
+    def __init__(self, words: Sequence[ChineseWord], home: Home | None, grouped: bool) -> None:
+        self.words = words
+        self.home = home
+        self.grouped = grouped
+        self.targets: list[Target] = []
+        self.rooms: list[str] = []
+        self.room_words: list[ChineseWord] = []
+        self.resume = 0
+
+    def _is_after(self, index: int, *kinds: SenseKind) -> bool:
+        """Return True if the word before, without fillers, plays one of the parts."""
+        before = index - 1
+        while before >= 0 and self.words[before].plays(SenseKind.FILLER, SenseKind.INSIDE, SenseKind.ALL):
+            before -= 1
+        return before >= 0 and self.words[before].plays(*kinds)
+
+    def _add(self, index: int, target: Target) -> None:
+        target.rooms = self.rooms
+        target.words = [*self.room_words, *target.words]
+        self.rooms, self.room_words = [], []
+        if not target.rooms and target.types and self.targets and self._is_after(index, SenseKind.AND):
+            target.rooms = list(self.targets[-1].rooms)
+        self.targets.append(target)
+
+    def add_room(self, index: int) -> None:
+        self.rooms.append(spell_room(self.words[index], self.home))
+        self.room_words.append(self.words[index])
+
+    def add_name(self, index: int) -> None:
+        word = self.words[index]
+        if word.plays(SenseKind.TYPE) and (self.grouped or self._follows_room(index)):
+            self.add_type(index)
+            return
+        types = (
+            self._split_name(word) if self.grouped or (self.rooms and self._is_after(index, SenseKind.AND)) else None
+        )
+        if types is not None:
+            room, found = types
+            self.rooms.append(room)
+            self._add(index, Target([word], types=found))
+        else:
+            self._add(index, Target([word], name=word.name))
+
+    def _follows_room(self, index: int) -> bool:
+        return bool(self.rooms) and self._is_after(index, SenseKind.ROOM, SenseKind.POSSESSIVE)
+
+    def _split_name(self, word: ChineseWord) -> tuple[str, tuple[str, ...]] | None:
+        """Return room and types of a name such as 卧室灯."""
+        lexicon = load_lexicon()
+        for cut in range(2, len(word.text)):
+            room, rest = word.text[:cut], word.text[cut:]
+            types = lexicon.list_types(rest)
+            if types and self.home is not None and room in self.home.rooms:
+                return self.home.rooms[room], types
+        return None
+
+    def add_type(self, index: int) -> None:
+        word = self.words[index]
+        kind = SenseKind.TYPE if word.plays(SenseKind.TYPE) else SenseKind.KIND
+        types = tuple(word.get_value(kind).split())
+        if kind is SenseKind.KIND and (name := self._find_kind(word)):
+            self._add(index, name)
+            return
+        last = self.targets[-1] if self.targets else None
+        beside = last is not None and not self.rooms and not self._is_after(index, SenseKind.AND)
+        if last is not None and beside and (last.name or last.hint):
+            return  # the name says it already: 前门的锁
+        if last is not None and beside and last.types:
+            if last.words[-1].end == word.start:
+                last.types = types
+                last.words.append(word)
+            elif last.types != types:
+                self._add(index, Target([word], types=types))
+            return
+        self._add(index, Target([word], types=types))
+
+    def _find_kind(self, word: ChineseWord) -> Target | None:
+        """Return the target of a word such as 台灯: a name of the home with it, or the word itself as a name."""
+        if self.home is None:
+            return Target([word], hint=word.text)
+        names = (*self.home.by_name, *self.home.by_alias)
+        for room in self.rooms:
+            match = next(self.home.match_names(room + word.text, 0), None)
+            if match is not None and match.end == len(room) + len(word.text):
+                self.rooms, self.room_words = [], []
+                return Target([word], name=match)
+        return Target([word], hint=word.text) if any(word.text in name for name in names) else None
+
+    def add_hint(self, index: int) -> None:
+        first = index
+        while first > 0 and self._joins(self.words[first - 1], self.words[first]):
+            first -= 1
+        last = index
+        while last + 1 < len(self.words) and self._joins(self.words[last + 1], self.words[last]):
+            last += 1
+        parts = list(self.words[first : last + 1])
+        while self.targets and self.targets[-1].words and self.targets[-1].words[-1] in parts:
+            self.rooms = self.targets.pop().rooms
+        self.resume = last + 1
+        self._add(index, Target(parts, hint="".join(part.text for part in parts)))
+
+    @staticmethod
+    def _joins(word: ChineseWord, beside: ChineseWord) -> bool:
+        adjacent = beside.start == word.end or word.start == beside.end
+        return adjacent and (not word.senses or (word.plays(*_INSIDE_HINT) and not word.plays(SenseKind.NAME)))
+
+    def finish(self) -> list[Target]:
+        if self.rooms:
+            open_targets = [target for target in self.targets if not target.rooms and target.types]
+            for target in open_targets:
+                target.rooms = list(self.rooms)
+            if not open_targets:
+                self.targets.append(Target(self.room_words, rooms=self.rooms))
+        return _merge_targets(self.targets)
+
+
+def _merge_targets(targets: Sequence[Target]) -> list[Target]:
+    """Join targets of one type: 客厅的灯和卧室的灯. Of a device that is named twice, one remains."""
+    merged: list[Target] = []
+    for target in targets:
+        same = next((one for one in merged if _is_same(one, target)), None)
+        if same is None:
+            merged.append(target)
+        else:
+            same.words += target.words
+            same.rooms += [room for room in target.rooms if room not in same.rooms]
+    if any(target.has_head for target in merged):
+        loose = [target for target in merged if not target.has_head]
+        merged = [target for target in merged if target.has_head]
+        for target in merged:
+            if not target.name:
+                target.rooms += [room for one in loose for room in one.rooms if room not in target.rooms]
+    return merged
+
+
+def _is_same(one: Target, other: Target) -> bool:
+    if one.name or other.name or one.hint or other.hint:
+        return one.name is not None and other.name is not None and one.name.spelling == other.name.spelling
+    return one.types == other.types

@@ -50,6 +50,8 @@ def list_steps() -> Sequence[Step]:
     pack = {"package": ("package.zip", skill_package("paint-wall", CANARY, {"scripts/main.py": f"print({CANARY!r})"}))}
     draft = {"type": "business_rule", "title": CANARY, "content": CANARY, "tags": [CANARY], "reason": CANARY}
     tool = {"id": "crm.one", "name": CANARY, "description": CANARY, "metadata": {CANARY: CANARY}}
+    device = {"id": "lamp-1", "name": CANARY, "aliases": [CANARY], "room": CANARY, "type": "light"}
+    of_lamps = {"id": "lamp.on", "capability": {"id": "lamp"}, "command": {"id": "on"}, "description": {"en": CANARY}}
     address, secret = f"http://127.0.0.1:9/{CANARY}", {"Authorization": f"Bearer {CANARY}"}
     server = {"name": "files", "url": f"http://127.0.0.1:9/{CANARY}", "headers": secret, "timeout_s": 1}
     skill, providers = "/api/skills/paint-wall", "/api/embedding/providers"
@@ -75,6 +77,10 @@ def list_steps() -> Sequence[Step]:
         ("uninstall_skill", "DELETE", skill, {}),
         ("put_tools", "PUT", "/api/tools", {"content": json.dumps(tool)}),
         ("remove_tools", "DELETE", "/api/tools/crm.one", {}),
+        ("put_devices", "PUT", "/api/devices?home=villa", {"json": [device]}),
+        ("remove_devices", "DELETE", "/api/devices?home=villa", {}),
+        ("put_commands", "PUT", "/api/commands", {"json": [of_lamps]}),
+        ("remove_commands", "DELETE", "/api/commands?id=lamp.on", {}),
         ("create_knowledge", "POST", "/api/knowledge", {"json": draft}),
         ("put_knowledge", "POST", "/api/knowledge/import", {"content": json.dumps({**draft, "id": CANARY})}),
         ("set_knowledge_parent", "PUT", "/api/knowledge/projects/team-a", {"json": {"parent": "default"}}),

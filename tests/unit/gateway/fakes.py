@@ -45,6 +45,7 @@ from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.access.startup import hash_owner_key
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
+from skillbus.gateway.domain.imports.home_importer import HomeImporter
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.learning.job_follower import JobFollower
@@ -345,6 +346,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         RemoteSkillRunner(caller, run_files, listen, artifact_bytes=settings.artifact_bytes),
         RemoteToolCaller(caller, run_files, listen, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=patience_s),
+        HomeImporter(caller, patience_s=patience_s),
         KnowledgeImporter(caller, patience_s=patience_s),
         LearningUploader(caller, _OfCurrentWorld("learning_files")),
         JobFollower(caller, listen_to_job),

@@ -58,8 +58,7 @@ async def test_every_operation_that_needs_an_editor_or_an_administrator_has_a_na
                 unnamed.append((str(operation), world.caller.asked))
     assert not unnamed, "give the endpoint an `act`, or list the operation in ONLY_LOOK"
     for_runners = {"run_skill", "run_program", "decide_call"}
-    on_the_bus = {"put_devices", "remove_devices", "put_commands", "remove_commands"}
-    assert ACTS | KEY_ACTS.keys() == acts | for_runners | on_the_bus, "they need a runner, and are recorded too"
+    assert ACTS | KEY_ACTS.keys() == acts | for_runners, "they need a runner, and are recorded too"
 
 
 async def test_a_request_names_its_key_and_address_whatever_its_headers_say(world: World) -> None:

@@ -33,7 +33,7 @@ NOT_OFFERED: Final = {
     "create_embeddings": {"encoding_format", "user"},  # vectors are floats; `user` is ignored
     "get_knowledge": {"If-None-Match"},  # the client keeps no copy to compare with
     "import_knowledge": {"first_line"},  # for parts of a larger import, which the command line sends
-    "put_tools": {"first_line"},
+    **{key: {"first_line"} for key in ("put_tools", "put_devices", "put_commands")},
     **{key: {"name"} for key in ("learn_from_logs", "learn_from_tests", "learn_from_files")},  # files are a form
     "review_knowledge": {"Skillbus-Actor"},  # `actor` of the body
     "create_knowledge": {"Skillbus-Actor", "Idempotency-Key"},  # `actor` and `idempotency_key` of the body
@@ -47,6 +47,8 @@ NOT_OFFERED: Final = {
 """Parameters of a route that its method lacks."""
 CONTENT: Final = {
     "put_tools": {"tools"},
+    "put_devices": {"devices"},
+    "put_commands": {"commands"},
     "import_knowledge": {"items"},
     **{key: {"files"} for key in ("learn_from_logs", "learn_from_tests", "learn_from_files")},
     "create_chat_completion": {"options", "fields"},

@@ -34,6 +34,8 @@ IN_PATH: Final = {
 IN_QUERY: Final = {
     "diff_knowledge": {"from": "1", "to": "2"},
     "remove_tools": {"id": "weather.forecast"},
+    "remove_devices": {"home": "Green House"},
+    "remove_commands": {"id": "switch.on"},
 }
 BODIES: Final[dict[str, dict[str, object]]] = {
     "update_skill": {"description": "new"},

@@ -8,6 +8,7 @@ from skillbus.client.connection import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, Async
 from skillbus.client.local_server import find_server
 from skillbus.client.operations.chat import ChatOperations
 from skillbus.client.operations.embedding import EmbeddingOperations
+from skillbus.client.operations.homes import HomeOperations
 from skillbus.client.operations.knowledge import KnowledgeOperations
 from skillbus.client.operations.learning import LearningOperations
 from skillbus.client.operations.runs import RunOperations
@@ -21,6 +22,7 @@ GROUPS: Final = (
     RunOperations,
     KnowledgeOperations,
     LearningOperations,
+    HomeOperations,
     ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
@@ -35,6 +37,7 @@ class Skillbus(
     RunOperations,
     KnowledgeOperations,
     LearningOperations,
+    HomeOperations,
     ChatOperations,
     McpServerOperations,
     EmbeddingOperations,
@@ -80,6 +83,7 @@ class AsyncSkillbus(
     RunOperations,
     KnowledgeOperations,
     LearningOperations,
+    HomeOperations,
     ChatOperations,
     McpServerOperations,
     EmbeddingOperations,

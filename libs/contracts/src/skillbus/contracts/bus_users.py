@@ -31,14 +31,14 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.endpoint import Endpoint, Event, Feed, WorkLine
 from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG
-from skillbus.contracts.indexer.commands import LIST_COMMANDS, PUT_COMMANDS, REMOVE_COMMANDS
+from skillbus.contracts.indexer.commands import PUT_COMMANDS, REMOVE_COMMANDS
 from skillbus.contracts.indexer.dead_letters import (
     DROP_DEAD_LETTER,
     GET_DEAD_LETTER,
     LIST_DEAD_LETTERS,
     REPLAY_DEAD_LETTER,
 )
-from skillbus.contracts.indexer.devices import LIST_DEVICES, LIST_HOMES, LOAD_HOME, PUT_DEVICES, REMOVE_DEVICES
+from skillbus.contracts.indexer.devices import LOAD_HOME, PUT_DEVICES, REMOVE_DEVICES
 from skillbus.contracts.indexer.index_switch import ROLL_BACK, START_SWITCH
 from skillbus.contracts.indexer.skills import (
     APPROVE_NETWORK,
@@ -159,10 +159,6 @@ ADMINISTRATION: Final[tuple[AnyEndpoint, ...]] = (
 """Requests of administrators. The user `client` may not send them: the bus does not know who uses that user."""
 
 _OF_EVERYONE: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint not in BETWEEN_SERVICES)
-_NOT_OF_THE_GATEWAY: Final[tuple[AnyEndpoint, ...]] = (
-    LIST_BUILTINS,
-    *(PUT_DEVICES, REMOVE_DEVICES, LIST_DEVICES, LIST_HOMES, PUT_COMMANDS, REMOVE_COMMANDS, LIST_COMMANDS),
-)
 
 BUS_USERS: Final = (
     BusUser("embedder", Zone.CORE, keeps_keys=(REGISTRY,)),
@@ -185,7 +181,7 @@ BUS_USERS: Final = (
     BusUser(
         "gateway",
         Zone.CORE,
-        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in _NOT_OF_THE_GATEWAY),
+        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
         follows=(RUN_PRINTED, TURN_ADVANCED, LEARNING_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),

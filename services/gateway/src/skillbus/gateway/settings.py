@@ -46,7 +46,7 @@ class GatewaySettings(BaseSettings):
     embeddings_body_bytes: int = Field(default=16 * _MIB, ge=1)
     """Largest body of a request for embeddings, which may have 2048 texts."""
     tools_body_bytes: int = Field(default=64 * _MIB, ge=1)
-    """Largest body of a tool import, which is never held in memory as a whole."""
+    """Largest body of an import of tools, devices or commands, which is never held in memory as a whole."""
     knowledge_body_bytes: int = Field(default=64 * _MIB, ge=1)
     """Largest body of a knowledge import, which is never held in memory as a whole."""
     learning_body_bytes: int = Field(default=4096 * _MIB, ge=1)

@@ -38,6 +38,7 @@ from skillbus.gateway.domain.access.session import SessionCookie, SessionRing
 from skillbus.gateway.domain.access.session_registry import SessionRegistry
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
+from skillbus.gateway.domain.imports.home_importer import HomeImporter
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.learning.job_follower import JobFollower
@@ -145,6 +146,7 @@ def _build_app(
         runner,
         RemoteToolCaller(caller, run_files, open_feed, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=settings.upload_patience_s),
+        HomeImporter(caller, patience_s=settings.upload_patience_s),
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
         LearningUploader(caller, stores.learning_files),
         JobFollower(caller, partial(subscribe_to_feed, bus.client, LEARNING_ADVANCED)),

@@ -16,6 +16,8 @@ from starlette.types import ASGIApp
 
 from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.contracts.http import OpenAiErrorBody, Problem
+from skillbus.contracts.indexer.commands import CommandSpec
+from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
@@ -142,7 +144,7 @@ def make_body_limits(settings: GatewaySettings) -> LimitOf:
     """Return a function from method and path to the largest body in bytes."""
 
     others = {
-        ("PUT", "/api/tools"): settings.tools_body_bytes,
+        **{("PUT", f"/api/{things}"): settings.tools_body_bytes for things in ("tools", "devices", "commands")},
         ("POST", "/api/knowledge/import"): settings.knowledge_body_bytes,
         ("POST", "/v1/embeddings"): settings.embeddings_body_bytes,
     }
@@ -173,6 +175,8 @@ def _add_components(document: dict[str, JsonValue], cookie_name: str | None) -> 
             (OpenAiErrorBody, "serialization"),
             (ToolDescription, "validation"),
             (KnowledgeDraft, "validation"),
+            (Device, "validation"),
+            (CommandSpec, "validation"),
         ],
         ref_template="#/components/schemas/{model}",
     )

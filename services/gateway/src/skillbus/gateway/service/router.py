@@ -12,6 +12,7 @@ from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.http import OpenAiErrorBody
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.chat.turn_runner import RemoteTurnRunner
+from skillbus.gateway.domain.imports.home_importer import HomeImporter
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.learning.job_follower import JobFollower
@@ -27,6 +28,7 @@ from skillbus.gateway.service.chat import ChatRoutes, add_chat_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
+from skillbus.gateway.service.homes.inventory import HomeRoutes, add_home_routes
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
 from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowledge_routes
 from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
@@ -47,6 +49,7 @@ _RUNS: Final = "runs"
 _TOOLS: Final = "tools"
 _KNOWLEDGE: Final = "knowledge"
 _LEARNING: Final = "learning"
+_HOMES: Final = "homes"
 _MCP_SERVERS: Final = "MCP servers"
 _EMBEDDING: Final = "embedding"
 _INDEXES: Final = "indexes"
@@ -60,6 +63,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _TOOLS, "description": "Search, describe, review and call tools of every type."},
     {"name": _KNOWLEDGE, "description": "Write, search, review, import and export knowledge; build contexts."},
     {"name": _LEARNING, "description": "Learn from logs, traffic and test runs; follow and cancel jobs."},
+    {"name": _HOMES, "description": "Keep devices of homes, and the commands that they carry out."},
     {"name": _MCP_SERVERS, "description": "Register MCP servers, whose tools become part of the catalogue."},
     {"name": _EMBEDDING, "description": "Register embedding providers and models."},
     {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
@@ -81,6 +85,7 @@ class GatewayParts:
     runner: RemoteSkillRunner
     tool_caller: RemoteToolCaller
     tool_importer: ToolImporter
+    home_importer: HomeImporter
     knowledge_importer: KnowledgeImporter
     learning_uploader: LearningUploader
     job_follower: JobFollower
@@ -99,6 +104,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     # Searches and calls first: FastAPI compares a path with the routes one after the other, 5 µs each.
     add_call_routes(DocumentedRouter(router, _TOOLS), CallRoutes(parts.tool_caller))
     add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer))
+    add_home_routes(DocumentedRouter(router, _HOMES), HomeRoutes(caller, parts.home_importer))
     add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer, parts.skill_files))
     add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
     add_knowledge_base_routes(

@@ -1,0 +1,110 @@
+"""Import of devices of homes, and of the commands that devices can carry out."""
+
+from collections.abc import AsyncIterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from skillbus.contracts.devices_http import (
+    CommandLineImported,
+    CommandsImported,
+    DeviceLineImported,
+    DevicesImported,
+    ImportReport,
+)
+from skillbus.contracts.indexer.commands import MAX_COMMANDS, PUT_COMMANDS, CommandPut, CommandsPut, PutCommands
+from skillbus.contracts.indexer.devices import (
+    MAX_DEVICES,
+    PUT_DEVICES,
+    DevicePut,
+    DevicesPut,
+    HomeName,
+    PutDevices,
+    PutOutcome,
+)
+from skillbus.gateway.domain.imports.bulk import ImportResult, LineResult
+from skillbus.gateway.domain.imports.put_target import ImportOptions, PutTarget, get_text, import_objects
+from skillbus.gateway.domain.ports import BusCaller
+
+LineT = TypeVar("LineT", bound=LineResult)
+ReportT = TypeVar("ReportT", bound=ImportReport)
+
+
+class DeviceImportOptions(ImportOptions):
+    """Options of an import of devices."""
+
+    home: HomeName | None = None
+    """Home of the devices that name none."""
+
+
+class CommandImportOptions(ImportOptions):
+    """Options of an import of commands."""
+
+
+class HomeImporter:
+    """Sends devices and commands to the indexer, and retries while the bus or the indexer is away."""
+
+    def __init__(self, caller: BusCaller, *, patience_s: float) -> None:
+        self._caller = caller
+        self._patience_s = patience_s
+
+    async def import_devices(self, body: AsyncIterable[bytes], options: DeviceImportOptions) -> DevicesImported:
+        """Put every valid device of a body. Raises RequestError as `import_objects` does."""
+        target: PutTarget[DevicePut, DeviceLineImported] = PutTarget(
+            "devices",
+            PUT_DEVICES.service,
+            MAX_DEVICES,
+            partial(self._put_devices, options),
+            lambda line, put: DeviceLineImported(line=line, **dict(put)),
+            partial(_reject_device, options),
+            partial(_name_device, options),
+        )
+        return _report(DevicesImported, await import_objects(body, target, options, self._patience_s))
+
+    async def import_commands(self, body: AsyncIterable[bytes], options: CommandImportOptions) -> CommandsImported:
+        """Put every valid command of a body into the library. Raises RequestError as `import_objects` does."""
+        target: PutTarget[CommandPut, CommandLineImported] = PutTarget(
+            "commands",
+            PUT_COMMANDS.service,
+            MAX_COMMANDS,
+            partial(self._put_commands, options),
+            lambda line, put: CommandLineImported(line=line, **dict(put)),
+            lambda line, value, problem: CommandLineImported(
+                line=line, id=get_text(value, "id"), outcome=PutOutcome.REJECTED, error=problem
+            ),
+        )
+        return _report(CommandsImported, await import_objects(body, target, options, self._patience_s))
+
+    async def _put_devices(self, options: DeviceImportOptions, devices: tuple[JsonValue, ...]) -> DevicesPut:
+        request = PutDevices(project=options.project, devices=devices, home=options.home)
+        return await self._caller.call(PUT_DEVICES, request)
+
+    async def _put_commands(self, options: CommandImportOptions, commands: tuple[JsonValue, ...]) -> CommandsPut:
+        return await self._caller.call(PUT_COMMANDS, PutCommands(project=options.project, commands=commands))
+
+
+def _name_device(options: DeviceImportOptions, value: Mapping[str, JsonValue]) -> frozenset[str]:
+    """Return home and id: devices of two homes may have the same id."""
+    device_id, home = get_text(value, "id"), get_text(value, "home") or options.home
+    return frozenset() if device_id is None else frozenset({f"{home}\n{device_id}"})
+
+
+def _reject_device(
+    options: DeviceImportOptions, line: int, value: Mapping[str, JsonValue], problem: str
+) -> DeviceLineImported:
+    home = get_text(value, "home") or options.home
+    return DeviceLineImported(
+        line=line, home=home, id=get_text(value, "id"), outcome=PutOutcome.REJECTED, error=problem
+    )
+
+
+def _report(kind: type[ReportT], done: ImportResult[LineT]) -> ReportT:
+    return kind.model_validate(
+        {
+            "total": sum(done.counts.values()),
+            "counts": {outcome: done.counts.get(outcome, 0) for outcome in PutOutcome},
+            "indexed": done.indexed,
+            "results": done.results,
+        }
+    )

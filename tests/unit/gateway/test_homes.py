@@ -1,0 +1,227 @@
+"""Devices and commands over HTTP. What every import has in common is in `test_imports.py`."""
+
+import json
+from collections.abc import Iterable
+
+import httpx
+import pytest
+
+from skillbus.contracts.gateway.api_keys import Role
+from skillbus.contracts.indexer.commands import (
+    LIST_COMMANDS,
+    MAX_COMMANDS,
+    PUT_COMMANDS,
+    REMOVE_COMMANDS,
+    CommandPut,
+    CommandsListed,
+    CommandsPut,
+    CommandsRemoved,
+    ListCommands,
+    PutCommands,
+    RemoveCommands,
+)
+from skillbus.contracts.indexer.devices import (
+    LIST_DEVICES,
+    LIST_HOMES,
+    MAX_DEVICES,
+    PUT_DEVICES,
+    REMOVE_DEVICES,
+    Device,
+    DevicePut,
+    DevicesListed,
+    DevicesPut,
+    DevicesRemoved,
+    HomesListed,
+    HomeSummary,
+    ListDevices,
+    PutDevices,
+    PutOutcome,
+    RemoveDevices,
+)
+from skillbus.contracts.message import Message
+from skillbus.gateway.settings import GatewaySettings
+
+from .fakes import KEY, World
+
+LAMP = Device(home="villa", id="light.desk", name="台灯", room="书房", type="light")
+
+
+def put_devices(request: Message) -> DevicesPut:
+    assert isinstance(request, PutDevices)
+    results = []
+    for value in request.devices:
+        assert isinstance(value, dict)
+        error = None if "type" in value else "type: Field required"
+        outcome = PutOutcome.REJECTED if error else PutOutcome.CREATED
+        home = value.get("home") or request.home
+        results.append(DevicePut(home=str(home), id=str(value["id"]), outcome=outcome, error=error))
+    return DevicesPut(results=tuple(results), indexed=True)
+
+
+def put_commands(request: Message) -> CommandsPut:
+    assert isinstance(request, PutCommands)
+    ids = [value["id"] for value in request.commands if isinstance(value, dict)]
+    return CommandsPut(
+        results=tuple(CommandPut(id=str(one), outcome=PutOutcome.UNCHANGED) for one in ids), indexed=False
+    )
+
+
+def list_devices(request: Message) -> DevicesListed:
+    """A project with the one home `villa`."""
+    assert isinstance(request, ListDevices)
+    fits = request.home in {None, LAMP.home} and request.room in {None, LAMP.room}
+    return DevicesListed(devices=(LAMP,) if fits else (), total=int(fits))
+
+
+def ndjson(rows: Iterable[object]) -> bytes:
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+
+
+def asked(world: World) -> list[Message]:
+    return [request for _, request in world.caller.asked]
+
+
+async def send(world: World, method: str, path: str, **parts: object) -> httpx.Response:
+    async with world.client() as client:
+        return await client.request(method, path, **parts)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(GatewaySettings(upload_patience_s=0))
+    world.caller.on(PUT_DEVICES, put_devices)
+    world.caller.on(PUT_COMMANDS, put_commands)
+    world.caller.on(LIST_DEVICES, list_devices)
+    return world
+
+
+async def test_ten_thousand_devices_go_on_in_requests_that_the_bus_takes_with_the_home_of_those_without(
+    world: World,
+) -> None:
+    devices = [{"id": f"d{number}", "name": f"灯 {number}", "type": "light"} for number in range(10_000)]
+    del devices[7_000]["type"]
+    devices[1]["home"] = "attic"
+    answer = await send(
+        world,
+        "PUT",
+        "/api/devices",
+        content=ndjson(devices),
+        params={"home": "villa", "only": "problems", "project": "p"},
+    )
+    assert answer.json() == {
+        "total": 10_000,
+        "counts": {"created": 9_999, "updated": 0, "unchanged": 0, "rejected": 1},
+        "indexed": True,
+        "results": [
+            {"line": 7_001, "home": "villa", "id": "d7000", "outcome": "rejected", "error": "type: Field required"}
+        ],
+    }
+    requests = [request for request in asked(world) if isinstance(request, PutDevices)]
+    assert [len(request.devices) for request in requests] == [MAX_DEVICES] * (10_000 // MAX_DEVICES)
+    assert {(request.home, request.project) for request in requests} == {("villa", "p")}
+
+
+async def test_a_line_that_is_no_object_is_told_with_the_others_and_names_the_home_that_it_would_have_had(
+    world: World,
+) -> None:
+    lines = ndjson([{"id": "a", "name": "a", "type": "light"}]) + b"{bad\n" + ndjson(["lamp"])
+    report = (await send(world, "PUT", "/api/devices", content=lines, params={"home": "villa"})).json()
+    assert [(it["line"], it["outcome"], it["home"]) for it in report["results"]] == [
+        (1, "created", "villa"),
+        (2, "rejected", "villa"),
+        (3, "rejected", "villa"),
+    ]
+    assert "not JSON" in report["results"][1]["error"]
+
+
+async def test_commands_are_imported_as_one_array_too(world: World) -> None:
+    commands = [{"id": f"c{number}"} for number in range(MAX_COMMANDS + 2)]
+    report = (await send(world, "PUT", "/api/commands", json=commands)).json()
+    assert (report["total"], report["counts"]["unchanged"], report["indexed"]) == (len(commands), len(commands), False)
+    assert [(it["line"], it["id"]) for it in report["results"][-2:]] == [(501, "c500"), (502, "c501")]
+
+
+@pytest.mark.parametrize("path", ["/api/devices", "/api/commands"])
+async def test_an_import_may_be_as_large_as_one_of_tools_and_no_larger(world: World, path: str) -> None:
+    world.settings = GatewaySettings(tools_body_bytes=2_000, body_bytes=100)
+    rows = [{"id": f"d{number}", "name": "x" * 50, "type": "light"} for number in range(40)]
+    taken, refused = [await send(world, "PUT", path, content=ndjson(some)) for some in (rows[:10], rows)]
+    assert (taken.status_code, taken.json()["total"]) == (200, 10)
+    assert (refused.status_code, refused.json()["code"]) == (413, "payload_too_large")
+
+
+async def test_a_home_without_devices_is_not_found_and_the_error_says_where_homes_are_listed(world: World) -> None:
+    world.caller.on(REMOVE_DEVICES, lambda _: DevicesRemoved(ids=()))
+    found = await send(world, "GET", "/api/devices", params={"home": "villa", "room": "厨房"})
+    assert (found.status_code, found.json()["total"]) == (200, 0)
+    for method in ("GET", "DELETE"):
+        answer = await send(world, method, "/api/devices", params={"home": "vila"})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert "'vila'" in answer.json()["detail"]
+        assert "GET /api/homes" in answer.json()["detail"]
+    gone = await send(world, "DELETE", "/api/devices", params={"home": "villa", "id": "light.none"})
+    assert (gone.status_code, gone.json()) == (200, {"ids": []})
+
+
+async def test_devices_and_commands_are_removed_by_ids_and_a_home_as_a_whole(world: World) -> None:
+    def remove(request: Message) -> DevicesRemoved:
+        assert isinstance(request, RemoveDevices)
+        return DevicesRemoved(ids=request.ids or ("light.desk",))
+
+    world.caller.on(REMOVE_DEVICES, remove)
+    world.caller.on(REMOVE_COMMANDS, lambda _: CommandsRemoved(ids=("switch.on",)))
+    removed = await send(world, "DELETE", "/api/devices?home=villa&id=a&id=b")
+    whole = await send(world, "DELETE", "/api/devices?home=villa&project=p")
+    command = await send(world, "DELETE", "/api/commands?id=switch.on")
+    assert [answer.json() for answer in (removed, whole, command)] == [
+        {"ids": ["a", "b"]},
+        {"ids": ["light.desk"]},
+        {"ids": ["switch.on"]},
+    ]
+    assert asked(world) == [
+        RemoveDevices(home="villa", ids=("a", "b")),
+        RemoveDevices(home="villa", project="p"),
+        RemoveCommands(ids=("switch.on",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("/api/devices", "home"), ("/api/devices?home=villa&ids=light.desk", "ids"), ("/api/commands", "id")],
+)
+async def test_a_removal_with_a_missing_or_misspelt_parameter_removes_nothing(
+    world: World, path: str, field: str
+) -> None:
+    refused = await send(world, "DELETE", path)
+    assert (refused.status_code, refused.json()["details"]["fields"][0]["field"]) == (400, field)
+    assert asked(world) == []
+
+
+async def test_devices_homes_and_commands_are_listed_by_page(world: World) -> None:
+    homes = HomesListed(homes=(HomeSummary(home="villa", devices=1, rooms=1),), total=1)
+    world.caller.on(LIST_HOMES, lambda _: homes)
+    world.caller.on(LIST_COMMANDS, lambda _: CommandsListed(commands=(), total=0))
+    devices = await send(world, "GET", "/api/devices", params={"home": "villa", "type": "Light", "limit": 1})
+    listed = await send(world, "GET", "/api/homes", params={"project": "p"})
+    commands = await send(world, "GET", "/api/commands", params={"capability": "switch", "text": "开"})
+    assert devices.json() == {"devices": [LAMP.model_dump(mode="json")], "total": 1, "next": None}
+    assert listed.json() == homes.model_dump(mode="json")
+    assert commands.json() == {"commands": [], "total": 0, "next": None}
+    assert asked(world)[0] == ListDevices(home="villa", type="light", limit=1)
+    assert asked(world)[2] == ListCommands(capability="switch", text="开")
+
+
+async def test_a_reader_lists_but_changes_no_device_and_no_command() -> None:
+    world = World(key=KEY)
+    world.caller.on(LIST_HOMES, lambda _: HomesListed(homes=(), total=0))
+    async with world.client(world.add_key(Role.READER, "team")) as client:
+        assert (await client.get("/api/homes")).json() == {"homes": [], "total": 0}
+        for method, path in (
+            ("PUT", "/api/devices"),
+            ("DELETE", "/api/devices?home=villa"),
+            ("PUT", "/api/commands"),
+            ("DELETE", "/api/commands?id=switch.on"),
+        ):
+            refused = await client.request(method, path)
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), path
+    assert [name for name, _ in world.caller.asked] == ["list_homes"]

@@ -5,11 +5,13 @@ from pydantic import JsonValue
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.indexer.commands import PUT_COMMANDS, PutCommands
 from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
 from skillbus.contracts.indexer.tool_functions import DESCRIBE_TOOLS, DescribeTools, ToolFunction
 from skillbus.contracts.indexer.tools import PUT_TOOLS, PutTools
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
+from skillbus.contracts.retriever.command_resolution import SEARCH_COMMANDS, SearchCommands
 from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, models, point_id
 from skillbus.vectors.datasets import TOOLS
 
@@ -182,3 +184,20 @@ async def test_the_retriever_is_ready_and_names_its_engine(running: Running) -> 
     health = await running.bus.caller.call(HEALTH, Empty())
     assert health.ready
     assert "Qdrant" in health.checks[0].detail
+
+
+async def test_commands_of_the_library_are_found_as_soon_as_they_are_put(running: Running) -> None:
+    library: tuple[JsonValue, ...] = tuple(
+        {"id": f"light.{name}", "capability": {"id": "light"}, "command": {"id": name}, "description": text}
+        for name, text in {"on": "打开灯", "off": "Turn the light off"}.items()
+    )
+    put = await running.bus.caller.call(PUT_COMMANDS, PutCommands(project="home", commands=library))
+    assert put.indexed
+
+    found = await running.bus.caller.call(SEARCH_COMMANDS, SearchCommands(project="home", query="關燈"))
+    best, other = found.results
+    assert (best.id, best.capability, best.command) == ("light.off", "light", "off")
+    assert best.description == {"en": "Turn the light off"}
+    assert best.score > 0.5 > other.score
+    nothing = await running.bus.caller.call(SEARCH_COMMANDS, SearchCommands(query="關燈"))
+    assert nothing.results == ()

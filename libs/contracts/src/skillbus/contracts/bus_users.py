@@ -80,6 +80,7 @@ from skillbus.contracts.resources import (
     ObjectBucket,
     Stream,
 )
+from skillbus.contracts.retriever.command_resolution import SEARCH_COMMANDS
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT
 from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
@@ -181,7 +182,7 @@ BUS_USERS: Final = (
     BusUser(
         "gateway",
         Zone.CORE,
-        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
+        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in (LIST_BUILTINS, SEARCH_COMMANDS)),
         follows=(RUN_PRINTED, TURN_ADVANCED, LEARNING_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),

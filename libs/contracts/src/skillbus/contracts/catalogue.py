@@ -20,7 +20,7 @@ from skillbus.contracts.indexer import (
 )
 from skillbus.contracts.learner import bulk, index, items, learning_jobs, projects, proposals, usage, versions
 from skillbus.contracts.message import Message
-from skillbus.contracts.retriever import knowledge_search, nearest_knowledge, tool_search
+from skillbus.contracts.retriever import command_resolution, knowledge_search, nearest_knowledge, tool_search
 from skillbus.contracts.sandbox import program_runs, run_history, skill_runs
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _MODULES: Final = (
     *(embedding, registry, chat_models, embedder),
     *(skills, tools, tool_approval, tool_functions, devices, commands, index_switch, dead_letters, audit_log, indexer),
-    *(tool_search, knowledge_search, nearest_knowledge, retriever),
+    *(tool_search, command_resolution, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, model_test, tool_calls, turns, approvals, agent),
     *(items, versions, proposals, bulk, projects, usage, index, learning_jobs, learner),
@@ -48,7 +48,7 @@ WORK_LINES: Final[tuple[WorkLine[Message, Message], ...]] = tuple(_list_constant
 SERVICES: Final[Mapping[str, str]] = {
     embedder.SERVICE: "Embeds texts, and keeps the registry of providers and models.",
     indexer.SERVICE: "Keeps skills, the catalogue of tools, devices and their commands, and writes the indexes.",
-    retriever.SERVICE: "Searches tools and knowledge, and builds contexts.",
+    retriever.SERVICE: "Searches tools, commands and knowledge, and builds contexts.",
     sandbox.SERVICE: "Runs skills in isolation, and keeps the history of runs.",
     agent.SERVICE: "Answers chats with a model that calls tools, follows MCP servers, and calls tools of every type.",
     learner.SERVICE: "Keeps the knowledge base with its items, versions, usage and projects, and learns from files.",

@@ -23,9 +23,9 @@ def build_command_dense_texts(descriptions: Mapping[str, str]) -> tuple[str, ...
 
 
 def build_command_lexical_text(descriptions: Mapping[str, str], capability: str, command: str) -> str:
-    """Return the text for BM25."""
-    meaning = describe_meaning(descriptions, capability, command)
-    return _join(*meaning.list_terms(), *build_command_dense_texts(descriptions))
+    """Return the text for BM25, with its meaning twice: commands are short, and what they do is more than a word."""
+    terms = describe_meaning(descriptions, capability, command).list_terms()
+    return _join(*terms, *terms, *build_command_dense_texts(descriptions))
 
 
 def build_command_aside_text(capability: str, command: str) -> str:

@@ -8,14 +8,17 @@ from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever import tool_search as contract
+from skillbus.contracts.retriever.command_resolution import SEARCH_COMMANDS
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
 from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder, QueryCache
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
+from skillbus.retriever.adapters.vector_commands import VectorCommands
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.commands.search import CommandSearch
 from skillbus.retriever.domain.context.builder import ContextBuilder
 from skillbus.retriever.domain.knowledge.nearest import NearestKnowledge
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
@@ -35,12 +38,14 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     index = VectorKnowledge(store)
     knowledge = KnowledgeSearch(embedder, index, BusRecord(bus.caller), limits)
     nearest = NearestKnowledge(embedder, index)
+    commands = CommandSearch(embedder, VectorCommands(store), settings.candidates)
     usage = BusUsage(bus, settings.waiting_uses, settings.gather_uses_s)
     contexts = ContextBuilder(knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), settings.contexts_at_once)
     handlers = RetrieverHandlers(knowledge, usage, store)
     health = ServiceHealth(SERVICE, (handlers.check_store,))
     routes = [
         route(contract.SEARCH_TOOLS, search.search_tools, permits=settings.permits),
+        route(SEARCH_COMMANDS, commands.search_commands, permits=settings.permits),
         route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
         route(BUILD_CONTEXT, contexts.build_context, permits=settings.permits),
         route(FIND_NEAREST_KNOWLEDGE, nearest.find_nearest, permits=4),

@@ -1,12 +1,15 @@
 """Search for commands, and the way from a spoken sentence to devices and their commands."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.devices import CapabilityId, DeviceId, HomeName
 from skillbus.contracts.message import WITHOUT_NUL, Message, ProjectMessage
+from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR, Sentence
 from skillbus.contracts.retriever.tool_search import Query, SearchReply, SearchStage
 
@@ -195,3 +198,15 @@ class CommandResolved(ParseReply):
     """Empty if the sentence is no command."""
     stages: tuple[SearchStage, ...] = ()
     """Times of `parse`, `recall` and `commands`."""
+
+
+SEARCH_COMMANDS: Final = Endpoint(
+    service=SERVICE,
+    name="search_commands",
+    request=SearchCommands,
+    reply=CommandsFound,
+    summary="Find the commands of the library that do what a query asks for, in any language.",
+    raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
+    timeout_s=10.0,
+    example={"query": "把声音调大", "limit": 3},
+)

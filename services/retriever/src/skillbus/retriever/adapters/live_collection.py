@@ -39,6 +39,40 @@ class _Question(NamedTuple):
     limit: int
 
 
+class _Matches(NamedTuple):
+    """Points that match one query, with their scores."""
+
+    query: EmbeddedQuery
+    cosines: dict[str, float]
+    bm25: dict[str, float]
+
+    def ask_both_sides(self, filters: Sequence[models.Filter], count: int) -> list[_Question]:
+        dense, words = self._list_vectors()
+        nearest = [_Question(self.cosines, dense, among, count) for among in filters]
+        return [*nearest, *(_Question(self.bm25, words, among, count) for among in filters)]
+
+    def ask_the_other_side(self) -> list[_Question]:
+        """Return the questions by which each side scores the other's points.
+
+        Sentences score all points, and are not searched for: points near to one of them alone brought .001 of recall@5
+        to requests for several tools, for a scan each.
+        """
+        dense, words = self._list_vectors()
+        if dense is None:
+            return []
+        everyone = _among({**self.cosines, **self.bm25})
+        return [
+            _Question(self.bm25, words, *_among([point for point in self.cosines if point not in self.bm25])),
+            _Question(self.cosines, dense, *_among([point for point in self.bm25 if point not in self.cosines])),
+            *(_Question(self.cosines, list(part), *everyone) for part in self.query.parts),
+        ]
+
+    def _list_vectors(self) -> tuple[list[float] | None, models.SparseValues | None]:
+        query = self.query
+        words = models.SparseValues(indices=list(query.indices), values=list(query.values)) if query.indices else None
+        return None if query.dense is None else list(query.dense), words
+
+
 class LiveCollection:
     """The collection that a dataset's alias points at. Every method raises StoreUnavailableError."""
 
@@ -74,27 +108,26 @@ class LiveCollection:
     async def _search(
         self, live: LiveIndex, query: EmbeddedQuery, filters: Sequence[models.Filter], count: int
     ) -> list[IndexCandidate]:
-        """Return `count` candidates of each side for each of the filters.
+        """Return `count` candidates of each side for each of the filters."""
+        (found,) = await self._search_each(live, (query,), filters, count)
+        return found
 
-        With a dense query each candidate has its best cosine of query and parts, except points without a dense vector:
-        those were written while no model was available.
+    async def _search_each(
+        self, live: LiveIndex, queries: Sequence[EmbeddedQuery], filters: Sequence[models.Filter], count: int
+    ) -> list[list[IndexCandidate]]:
+        """Return `count` candidates of each side for each of the queries and filters, in two batches.
+
+        One batch is enough where the index has no more points. With a dense query each candidate has its best cosine of
+        query and parts, except points without a dense vector: those were written while no model was available.
         """
-        cosines: dict[str, float] = {}
-        bm25: dict[str, float] = {}
-        dense = None if query.dense is None else list(query.dense)
-        words = models.SparseValues(indices=list(query.indices), values=list(query.values)) if query.indices else None
-        nearest = [_Question(cosines, dense, among, count) for among in filters]
-        await self._score(live, [*nearest, *(_Question(bm25, words, among, count) for among in filters)])
-        if dense is not None:
-            # Each side scores the other's points. Sentences score all points, and are not searched for: points near to
-            # one of them alone brought .001 of recall@5 to requests for several tools, for a scan each.
-            everyone = _among({**cosines, **bm25})
-            missing = [
-                _Question(bm25, words, *_among([point for point in cosines if point not in bm25])),
-                _Question(cosines, dense, *_among([point for point in bm25 if point not in cosines])),
-            ]
-            await self._score(live, [*missing, *(_Question(cosines, list(part), *everyone) for part in query.parts)])
-        return [IndexCandidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
+        matches = [_Matches(query, {}, {}) for query in queries]
+        await self._score(live, [one for it in matches for one in it.ask_both_sides(filters, count)])
+        if count < live.items or any(query.parts for query in queries):
+            await self._score(live, [one for it in matches for one in it.ask_the_other_side()])
+        return [
+            [IndexCandidate(point, it.cosines.get(point), it.bm25.get(point)) for point in {**it.cosines, **it.bm25}]
+            for it in matches
+        ]
 
     async def _score(self, live: LiveIndex, questions: Sequence[_Question]) -> None:
         """Ask the questions in one batch, and keep the highest score of each point."""

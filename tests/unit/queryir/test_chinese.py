@@ -312,3 +312,28 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     for home in (CHINESE_HOME, None):
         parsed = parse_sentence(text, home)
         assert len(parsed.queries) <= 8
+
+
+@pytest.mark.parametrize(
+    ("sentence", "query"),
+    [
+        ("所有窗帘都合上，客厅的别动", expect("close", type_hint="cover", scope_exclude=["客厅"], quantifier="except")),
+        ("客厅的灯都亮着干嘛，全关了", expect("turn_off", scope_include=["客厅"], **ALL)),
+        ("把卧室的灯打开就行", expect("turn_on", type_hint="light", scope_include=["卧室"])),
+        ("扫一遍地", expect("start", type_hint="vacuum")),
+        ("把晾衣架收起来", expect("close", type_hint="cover")),
+        ("把窗帘收起来", expect("open", type_hint="cover")),
+        ("窗帘放下来", expect("close", type_hint="cover")),
+    ],
+)
+def test_one_command_may_have_more_clauses_and_verbs(sentence: str, query: dict[str, Any]) -> None:
+    assert read(sentence) == [query]
+
+
+def test_what_was_mentioned_can_be_left_out() -> None:
+    expected = expect("turn_off", type_hint="light", quantifier="except", references=["last-mentioned"])
+    assert read("除了这个，别的灯都关掉") == [expected]
+
+
+def test_unknown_names_beside_known_ones_are_names_too() -> None:
+    assert [query["name_hint"] for query in read("打开老火计和床头灯")] == ["老火计", "床头灯"]

@@ -99,6 +99,14 @@ class Home:
                 groups.setdefault(capability.lower(), []).append(device)
         return _freeze(groups)
 
+    @cached_property
+    def _all_names(self) -> str:
+        return "\n".join((*self.by_name, *self.by_alias))
+
+    def has_name_with(self, part: str) -> bool:
+        """Return True if a device's name or alias contains a folded text."""
+        return part in self._all_names
+
     def match_names(self, text: str, start: int) -> Iterator[NameMatch]:
         """Yield the names of devices and rooms that a folded text has at a position, longest first.
 

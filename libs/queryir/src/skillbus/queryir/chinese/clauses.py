@@ -51,6 +51,8 @@ class _Piece:
     @cached_property
     def acts(self) -> bool:
         words = self.words
+        if self.plays(SenseKind.RHETORIC):
+            return False
         verbs = [index for index in find_acting_verbs(words) if words[index].get_value(SenseKind.VERB) != "maybe_dock"]
         if any(not is_particle(words[index]) for index in verbs):
             return True
@@ -64,7 +66,7 @@ class _Piece:
         """A clause that only says what is left out."""
         if self.plays(SenseKind.KEEP):
             return not self.plays(SenseKind.OTHER)
-        if self.plays(SenseKind.NOT):
+        if self.plays(SenseKind.NOT, SenseKind.LEAVE):
             return not self.acts
         return self.plays(SenseKind.EXCEPT_OPEN, SenseKind.EXCEPT_CLOSE) and not self.acts
 
@@ -72,7 +74,7 @@ class _Piece:
 def split_commands(words: Sequence[ChineseWord]) -> list[CommandWords]:
     """Return the commands of a sentence, in its order."""
     pieces = [piece for run in _split_pauses(words) for piece in map(_Piece, _split_run(run)) if piece.words]
-    if not any(piece.acts for piece in pieces):
+    if not any(piece.acts or piece.excludes for piece in pieces):
         return [CommandWords([word for piece in pieces for word in (*piece.words, _PAUSE)])] if pieces else []
     return _join_pieces(pieces)
 
@@ -107,7 +109,7 @@ def _is_complaint(piece: _Piece) -> bool:
 def _join_exclusion(
     piece: _Piece, later: Sequence[_Piece], commands: list[CommandWords], pending: list[_Piece] | None
 ) -> None:
-    negative = piece.plays(SenseKind.NOT)
+    negative = piece.plays(SenseKind.NOT, SenseKind.LEAVE) and not piece.plays(SenseKind.KEEP)
     if pending is not None:
         if not negative or any(one.plays(SenseKind.OTHER) for one in later):
             pending.append(piece)

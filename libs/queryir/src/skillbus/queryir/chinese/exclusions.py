@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from skillbus.queryir.chinese.lexicon import SenseKind
 from skillbus.queryir.chinese.roles import find_acting_verbs
 from skillbus.queryir.chinese.segmentation import ChineseWord
+
+_KEPT: Final = (SenseKind.KEEP, SenseKind.NOT, SenseKind.LEAVE)
 
 
 @dataclass
@@ -42,7 +45,7 @@ def _find(words: Sequence[ChineseWord], start: int, *kinds: SenseKind) -> int | 
 
 def _take_kept(reading: ExclusionReading) -> None:
     """Take clauses with 留 or 不要, up to 其他."""
-    index = _find(reading.words, 0, SenseKind.KEEP, SenseKind.NOT)
+    index = _find(reading.words, 0, *_KEPT)
     while index is not None:
         words = reading.words
         keeps = words[index].plays(SenseKind.KEEP)
@@ -58,7 +61,7 @@ def _take_kept(reading: ExclusionReading) -> None:
             return
         reading.keeps = reading.keeps or keeps
         _cut(reading, start, end)
-        index = _find(reading.words, start, SenseKind.KEEP, SenseKind.NOT)
+        index = _find(reading.words, start, *_KEPT)
 
 
 def _take_opened(reading: ExclusionReading) -> None:

@@ -6,14 +6,15 @@ from typing import Final
 from skillbus.queryir.actions import ActionCode
 from skillbus.queryir.home import Home
 
-GENERIC_VERBS: Final = frozenset({"on", "off", "start", "activate", "watch", "query"})
+GENERIC_VERBS: Final = frozenset({"on", "off", "start", "activate", "watch", "query", "work"})
 """Verbs that give way to another in the same clause: 开始打扫 is 打扫."""
 
 _FAMILY_TYPES: Final[Mapping[str, str]] = {
     "cover": (
-        "cover curtain shade blind shutter window garage garage_door door gate valve awning window_covering "
+        "cover curtain shade blind shutter window garage garage_door door gate valve window_covering "
         "window_shade sprinkler irrigation"
     ),
+    "retractable": "awning clothes_rack drying_rack screen projector_screen",
     "lock": "lock door_lock smart_lock",
     "scene": "scene script automation button routine",
     "machine": ("vacuum washer washing_machine dryer dishwasher lawn_mower feeder robot_vacuum robot_cleaner printer"),
@@ -31,6 +32,7 @@ _FAMILIES: Final = {kind: family for family, kinds in _FAMILY_TYPES.items() for 
 _DEFAULT_PROPERTIES: Final[Mapping[str, str]] = {
     "light": "brightness",
     "cover": "position",
+    "retractable": "position",
     "fan": "speed",
     "media": "volume",
     "climate": "temperature",
@@ -58,6 +60,13 @@ _SWITCHED: Final[Mapping[tuple[str, str], ActionCode]] = {
     ("activate", "fan"): ActionCode.TURN_ON,
     ("activate", "climate"): ActionCode.TURN_ON,
     ("activate", "media"): ActionCode.TURN_ON,
+    ("on", "retractable"): ActionCode.OPEN,
+    ("off", "retractable"): ActionCode.CLOSE,
+    ("raise", "retractable"): ActionCode.CLOSE,
+    ("retract", "retractable"): ActionCode.CLOSE,
+    ("lower", "retractable"): ActionCode.OPEN,
+    ("up", "retractable"): ActionCode.CLOSE,
+    ("down", "retractable"): ActionCode.OPEN,
     ("up", "cover"): ActionCode.OPEN,
     ("down", "cover"): ActionCode.CLOSE,
     ("stop", "media"): ActionCode.STOP,
@@ -69,6 +78,11 @@ _VERBS: Final[Mapping[str, ActionCode]] = {
     "clean": ActionCode.START,
     "wash": ActionCode.START,
     "maybe_dock": ActionCode.DOCK,
+    "work": ActionCode.START,
+    "raise": ActionCode.OPEN,
+    "retract": ActionCode.OPEN,
+    "extend": ActionCode.OPEN,
+    "lower": ActionCode.CLOSE,
     "open": ActionCode.OPEN,
     "close": ActionCode.CLOSE,
 }
@@ -93,6 +107,13 @@ def get_verb_action(verb: str, family: str) -> ActionCode | None:
     if verb in _VERBS:
         return _VERBS[verb]
     return ActionCode(verb) if verb in set(ActionCode) else None
+
+
+def is_retractable(words: str) -> bool:
+    """Return True for a device that is in use when it is down or out: an awning, a clothes rack, a screen."""
+    return any(
+        part in words for part in ("棚", "雨篷", "遮阳篷", "遮阳伞", "晾衣", "晒衣", "幕布", "投影幕", "布幕", "天幕")
+    )
 
 
 def choose_type(types: Sequence[str], home: Home | None, *, locks: bool = False) -> str | None:

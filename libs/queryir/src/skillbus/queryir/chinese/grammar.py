@@ -8,10 +8,11 @@ from skillbus.contracts.retriever.query_ir import MAX_QUERIES, Quantifier, Query
 from skillbus.queryir.actions import ActionCode, get_action_word
 from skillbus.queryir.chinese.clauses import CommandWords, split_commands
 from skillbus.queryir.chinese.exclusions import ExclusionReading, take_exclusions
-from skillbus.queryir.chinese.families import VERB_TYPES, choose_type, get_family
+from skillbus.queryir.chinese.families import VERB_TYPES, choose_type, get_family, is_retractable
 from skillbus.queryir.chinese.intents import CommandSigns, Intent, read_intent
 from skillbus.queryir.chinese.lexicon import SenseKind
 from skillbus.queryir.chinese.quantities import Unit
+from skillbus.queryir.chinese.roles import is_describing, is_verb
 from skillbus.queryir.chinese.segmentation import split_words
 from skillbus.queryir.chinese.targets import Target, collect_targets
 from skillbus.queryir.home import Home
@@ -79,6 +80,8 @@ class _CommandReading:
     def _build_query(self, target: Target) -> QueryIR | None:
         kind = self._choose_type(target)
         family = get_family(target.name.devices[0].type if target.name else kind)
+        if family in ("cover", "") and is_retractable("".join(word.text for word in target.words)):
+            family = "retractable"
         if target.hint and target.hint.endswith("模式"):
             family = "scene"
         intent = read_intent(self.signs, family, has_target=target.has_head or bool(target.rooms) or self._refers())
@@ -109,7 +112,7 @@ class _CommandReading:
 
     def _forbids(self) -> bool:
         """Return True for a command that asks for nothing: 别关灯."""
-        return any(word.plays(SenseKind.NOT) for word in self.parts.words)
+        return any(word.plays(SenseKind.NOT, SenseKind.LEAVE) for word in self.parts.words)
 
     def _inherit(self, query: QueryIR) -> QueryIR:
         if self.before is None or query.references:
@@ -143,10 +146,23 @@ class _CommandReading:
 
     def _refers(self, target: Target | None = None) -> bool:
         words = self.parts.words
+        if self._excludes_reference():
+            return True
         if any(word.plays(SenseKind.REFERENCE) and not word.plays(SenseKind.NAME) for word in words):
             return not (target and target.name)
-        exact = target is not None and (target.name or target.rooms)
-        return not exact and any(word.plays(SenseKind.DEMONSTRATIVE) for word in words)
+        if target is not None and target.name:
+            return False
+        if any(word.plays(SenseKind.RECENT) for word in words):
+            described = any(is_verb(word) and is_describing(words, index) for index, word in enumerate(words))
+            if described or any(word.plays(SenseKind.DEMONSTRATIVE) for word in words):
+                return True
+        here = target is not None and target.rooms
+        return not here and any(word.plays(SenseKind.DEMONSTRATIVE) for word in words)
+
+    def _excludes_reference(self) -> bool:
+        """Return True for 除了这个."""
+        kinds = (SenseKind.REFERENCE, SenseKind.DEMONSTRATIVE)
+        return not self.excluded and any(word.plays(*kinds) for word in self.parts.excluded)
 
     def _spell_name(self, target: Target) -> str | None:
         if target.name is not None:
@@ -168,7 +184,7 @@ class _CommandReading:
 
     def _choose_quantifier(self, intent: Intent) -> Quantifier | None:
         words = self.parts.words
-        if self.parts.found and self.excluded:
+        if self.parts.found and (self.excluded or self._excludes_reference()):
             return Quantifier.EXCEPT
         if intent.is_question:
             return None

@@ -16,6 +16,7 @@ _INSIDE_HINT: Final = (
     SenseKind.COLOUR,
     SenseKind.QUANTITY,
     SenseKind.MODE,
+    SenseKind.CONTENT,
 )
 
 
@@ -165,20 +166,30 @@ class _Collector:
         """Return the target of a word such as 台灯: a name of the home with it, or the word itself as a name."""
         if self.home is None:
             return Target([word], hint=word.text)
-        names = (*self.home.by_name, *self.home.by_alias)
         for room in self.rooms:
             match = next(self.home.match_names(room + word.text, 0), None)
             if match is not None and match.end == len(room) + len(word.text):
                 self.rooms, self.room_words = [], []
                 return Target([word], name=match)
-        return Target([word], hint=word.text) if any(word.text in name for name in names) else None
+        unknown = not self.rooms and not self.grouped
+        return Target([word], hint=word.text) if unknown or self.home.has_name_with(word.text) else None
 
     def add_hint(self, index: int) -> None:
+        """Take an unknown word for a name that the home does not have, unless another device is named."""
+        named = any(word.plays(SenseKind.NAME, SenseKind.REFERENCE) for word in self.words)
+        after = self.words[index + 1 : index + 2]
+        joined = self._is_after(index, SenseKind.AND) or (bool(after) and after[0].plays(SenseKind.AND))
+        if (named or any(target.has_head for target in self.targets)) and not joined:
+            before = self.targets[-1].words[-1] if self.targets else None
+            if before is None or before.end != self.words[index].start or before.plays(SenseKind.NAME, SenseKind.ROOM):
+                return
         first = index
         while first > 0 and self._joins(self.words[first - 1], self.words[first]):
             first -= 1
         last = index
         while last + 1 < len(self.words) and self._joins(self.words[last + 1], self.words[last]):
+            last += 1
+        if last + 1 < len(self.words) and self.words[last + 1].text == "模式":
             last += 1
         parts = list(self.words[first : last + 1])
         while self.targets and self.targets[-1].words and self.targets[-1].words[-1] in parts:

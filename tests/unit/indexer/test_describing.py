@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.indexer.domain.catalogue.tool import hash_description
-from skillbus.indexer.domain.record.putter import RefusedValueError
+from skillbus.indexer.domain.record.values import RefusedValueError
 from skillbus.indexer.domain.tool.description import list_changes, parse_description
 
 

@@ -2,13 +2,13 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, JsonValue, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, StringConstraints, ValidationInfo, field_validator
 
 from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer.devices import CapabilityId, CommandId, PutOutcome
-from skillbus.contracts.message import NOT_BLANK, WITHOUT_NUL, Message, ProjectMessage
+from skillbus.contracts.message import NOT_BLANK, WITHOUT_NUL, Message, ProjectMessage, check_json
 
 MAX_COMMANDS: Final = 500
 """Most commands of one `put_commands` request."""
@@ -41,6 +41,14 @@ ArgumentSource = Literal[
 """Argument of a sentence: a field of `QueryArguments`."""
 
 
+def _check_value(value: JsonValue) -> JsonValue:
+    check_json(value)
+    return value
+
+
+AcceptedValue = Annotated[JsonValue, AfterValidator(_check_value)]
+
+
 class CapabilityRef(Message):
     """Capability that a command belongs to."""
 
@@ -59,11 +67,19 @@ class CommandArgument(Message):
     name: Annotated[str, StringConstraints(min_length=1, max_length=100), WITHOUT_NUL]
     source: ArgumentSource | None = None
     """Value of the sentence that it takes. Absent means that it takes none."""
-    minimum: float | None = None
-    maximum: float | None = None
-    values: tuple[JsonValue, ...] = Field(default=(), max_length=100)
+    minimum: FiniteFloat | None = None
+    maximum: FiniteFloat | None = None
+    values: tuple[AcceptedValue, ...] = Field(default=(), max_length=100)
     """Values that it accepts. Empty means all."""
     required: bool = False
+
+    @field_validator("maximum")
+    @classmethod
+    def _is_no_empty_range(cls, given: float | None, info: ValidationInfo) -> float | None:
+        minimum = info.data.get("minimum")
+        if given is not None and minimum is not None and given < minimum:
+            raise ValueError("must be at least `minimum`")
+        return given
 
 
 class CommandSpec(Message):

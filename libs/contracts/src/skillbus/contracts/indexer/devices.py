@@ -190,7 +190,7 @@ PUT_DEVICES: Final = Endpoint(
     stores_data=True,
     timeout_s=60.0,
     example={"devices": [_LAMP]},
-    act=AuditedAct(made="results.id"),
+    act=AuditedAct(made="results.id", details=("home",)),
 )
 REMOVE_DEVICES: Final = Endpoint(
     service=SERVICE,
@@ -200,7 +200,7 @@ REMOVE_DEVICES: Final = Endpoint(
     summary="Remove devices of a home, or all of them.",
     timeout_s=60.0,
     example={"home": "Green House", "ids": ["lamp-1"]},
-    act=AuditedAct("ids", made="ids"),
+    act=AuditedAct("ids", made="ids", details=("home",)),
 )
 LIST_DEVICES: Final = Endpoint(
     service=SERVICE,

@@ -4,15 +4,14 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from skillbus.contracts.indexer.commands import CommandSpec, ListCommands
 from skillbus.contracts.message import ProjectMessage
-from skillbus.contracts.validation import describe_problems
 from skillbus.indexer.domain.index.ports import Key
-from skillbus.indexer.domain.record.putter import RefusedValueError
+from skillbus.indexer.domain.record.values import check_size, validate_value
 
-_REPORTED_PROBLEMS: Final = 3
+_ARGUMENTS_BYTES: Final = 64 * 1024
 
 
 class CommandRecord(ProjectMessage):
@@ -69,10 +68,6 @@ def list_command(record: CommandRecord) -> ListedCommand:
 
 def parse_command(project: str, value: JsonValue) -> CommandRecord:
     """Parse a command. Raises RefusedValueError."""
-    if not isinstance(value, dict):
-        raise RefusedValueError("is not a JSON object")
-    try:
-        command = CommandSpec.model_validate(value)
-    except ValidationError as error:
-        raise RefusedValueError(describe_problems(error, _REPORTED_PROBLEMS)) from None
+    command = validate_value(CommandSpec, value)
+    check_size("arguments", [argument.model_dump(mode="json") for argument in command.arguments], _ARGUMENTS_BYTES)
     return CommandRecord.model_construct(project=project, command=command)

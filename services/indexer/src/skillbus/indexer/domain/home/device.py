@@ -3,17 +3,13 @@
 import hashlib
 import sys
 from dataclasses import dataclass
-from typing import Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from skillbus.contracts.indexer.devices import Device, ListDevices
 from skillbus.contracts.message import ProjectMessage
-from skillbus.contracts.validation import describe_problems
 from skillbus.indexer.domain.index.ports import Key
-from skillbus.indexer.domain.record.putter import RefusedValueError
-
-_REPORTED_PROBLEMS: Final = 3
+from skillbus.indexer.domain.record.values import RefusedValueError, validate_value
 
 
 class DeviceRecord(ProjectMessage):
@@ -87,14 +83,10 @@ def split_device_key_id(key_id: str) -> tuple[str, str]:
 
 def parse_device(project: str, home: str | None, value: JsonValue) -> DeviceRecord:
     """Parse a device. `home` is that of a device that names none. Raises RefusedValueError."""
-    if not isinstance(value, dict):
-        raise RefusedValueError("is not a JSON object")
-    if value.get("home") is None:
-        if home is None:
-            raise RefusedValueError("home: is missing: name the home in the device, or for all devices of the request")
-        value = {**value, "home": home}
-    try:
-        device = Device.model_validate(value)
-    except ValidationError as error:
-        raise RefusedValueError(describe_problems(error, _REPORTED_PROBLEMS)) from None
+    if not isinstance(value, dict) or value.get("home") is not None:
+        device = validate_value(Device, value)
+    elif home is None:
+        raise RefusedValueError("home: is missing: name the home in the device, or for all devices of the request")
+    else:
+        device = validate_value(Device, value, home=home)
     return DeviceRecord.model_construct(project=project, device=device)

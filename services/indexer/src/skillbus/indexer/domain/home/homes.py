@@ -31,8 +31,8 @@ from skillbus.indexer.domain.home.device import (
     split_device_key_id,
 )
 from skillbus.indexer.domain.record.ports import ListedRecords
-from skillbus.indexer.domain.record.putter import read_id, read_text
 from skillbus.indexer.domain.record.registry import PlainRegistry
+from skillbus.indexer.domain.record.values import read_id, read_text
 
 _PAGE_DEVICES: Final = 500
 _LISTED_HOMES: Final = 1_000

@@ -16,8 +16,8 @@ from skillbus.contracts.indexer.commands import (
 from skillbus.indexer.domain.home.command import CommandRecord, ListedCommand, parse_command
 from skillbus.indexer.domain.home.homes import cut_listed
 from skillbus.indexer.domain.record.ports import ListedRecords
-from skillbus.indexer.domain.record.putter import read_id
 from skillbus.indexer.domain.record.registry import PlainRegistry
+from skillbus.indexer.domain.record.values import read_id
 
 
 @dataclass(frozen=True, slots=True)

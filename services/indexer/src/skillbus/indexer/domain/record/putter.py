@@ -4,7 +4,8 @@ The record is written first and the index follows. The reconciler, or the next i
 left out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from skillbus.indexer.domain.index.batches import write_batches
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import EntryT, EntryT_co, Key
 from skillbus.indexer.domain.record.ports import RecordStore, RecordT, RecordUpdate
+from skillbus.indexer.domain.record.values import RefusedValueError
 
 ATTEMPTS: Final = 20
 """Attempts of one write. In each round of conflicts one of the writers succeeds."""
@@ -60,10 +62,6 @@ class PendingPut(Generic[ValueT, RecordT, DecisionT]):
         return self.decision
 
 
-class RefusedValueError(ValueError):
-    """The value is refused; the message says why."""
-
-
 def parse_values(
     values: Sequence[JsonValue], parse: Callable[[int, JsonValue], PendingPut[ValueT, RecordT, DecisionT]]
 ) -> tuple[dict[int, str], list[PendingPut[ValueT, RecordT, DecisionT]]]:
@@ -82,17 +80,6 @@ def parse_values(
             refused[earlier.at] = f"is described again as number {at + 1}, which is taken instead"
         last[put.key] = put
     return refused, list(last.values())
-
-
-def read_id(value: JsonValue) -> str | None:
-    """Return the id of a value that may be refused; None if it has none."""
-    return read_text(value, "id")
-
-
-def read_text(value: JsonValue, field: str) -> str | None:
-    """Return a field of a value that may be refused, cut to a length that a reply can carry; None if it has none."""
-    found = value.get(field) if isinstance(value, dict) else None
-    return found[:300] if isinstance(found, str) else None
 
 
 class PutRules(Protocol[ValueT, RecordT, DecisionT, EntryT_co]):
@@ -116,6 +103,29 @@ class PutRules(Protocol[ValueT, RecordT, DecisionT, EntryT_co]):
         """Report what the puts that were written mean to others."""
 
 
+@dataclass(slots=True)
+class _LateRecords:
+    """Records of one request that the reconciler indexes later, because the index is unavailable."""
+
+    kind: str
+    count: int = 0
+    reason: str = ""
+
+    @contextmanager
+    def note_failure(self, records: int) -> Generator[None]:
+        """Note that the index could not follow for so many records."""
+        try:
+            yield
+        except IndexUnavailableError as error:
+            self.count += records
+            self.reason = str(error)
+
+    def log_failures(self) -> None:
+        """Log once what was noted."""
+        if self.count:
+            log.warning("records_indexed_later", kind=self.kind, records=self.count, reason=self.reason)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordPutter(Generic[ValueT, RecordT, DecisionT, EntryT]):
     """Writes and removes records in batches, and makes the index follow.
@@ -135,34 +145,38 @@ class RecordPutter(Generic[ValueT, RecordT, DecisionT, EntryT]):
         An unchanged value is neither written nor embedded again.
         """
         changed = await self._skip_unchanged(project, puts)
-        indexed = True
+        late = _LateRecords(self.kind)
 
         async def put(batch: Sequence[PendingPut[ValueT, RecordT, DecisionT]]) -> None:
-            nonlocal indexed
             await self._put_batch(batch)
-            indexed = await self._index_batch(batch) and indexed
+            with late.note_failure(len(batch)):
+                await self._index_batch(batch)
 
         await write_batches(changed, put)
-        return indexed
+        late.log_failures()
+        return not late.count
 
     async def remove_records(self, keys: Sequence[Key], may_remove: Callable[[RecordT], bool]) -> Sequence[Key]:
         """Remove the records that exist and may be removed. Return their keys, in order."""
         removed = list[Key]()
+        late = _LateRecords(self.kind)
 
         async def remove(batch: Sequence[Key]) -> None:
             gone = await self._remove_batch(batch, may_remove)
             removed.extend(gone)
-            await self.try_sync(gone)
+            with late.note_failure(len(gone)):
+                await self.index.sync_entries(gone)
 
         await write_batches(list(dict.fromkeys(keys)), remove)
+        late.log_failures()
         return sorted(removed)
 
     async def try_sync(self, keys: Sequence[Key]) -> None:
         """Make the index follow now if it is available; otherwise the reconciler does it later."""
-        try:
+        late = _LateRecords(self.kind)
+        with late.note_failure(len(keys)):
             await self.index.sync_entries(keys)
-        except IndexUnavailableError as error:
-            log.warning("records_indexed_later", kind=self.kind, records=len(keys), reason=str(error))
+        late.log_failures()
 
     def make_conflict(self, key: Key) -> WriteConflictError:
         """Return the error of a record that changed during each attempt."""
@@ -223,8 +237,8 @@ class RecordPutter(Generic[ValueT, RecordT, DecisionT, EntryT]):
         await self.rules.report_written([put for put, _ in writes if put.revision is not None])
         return [put for put, _ in writes if put.revision is None]
 
-    async def _index_batch(self, batch: Sequence[PendingPut[ValueT, RecordT, DecisionT]]) -> bool:
-        """Index the records just written and any missing from the index. Return False if the index is unavailable."""
+    async def _index_batch(self, batch: Sequence[PendingPut[ValueT, RecordT, DecisionT]]) -> None:
+        """Index the records just written and any missing from the index. Raises IndexUnavailableError."""
         entries = {
             put.key: self.rules.make_entry(put.record)
             for put in batch
@@ -237,16 +251,11 @@ class RecordPutter(Generic[ValueT, RecordT, DecisionT, EntryT]):
             revisions = {put.key: put.revision for put in changed if put.revision is not None}
             return await self.records.is_unchanged_since(revisions)
 
-        try:
-            same = [entry for put in batch if put.revision is None and (entry := entries.get(put.key))]
-            missing = {entry.key for entry in same} - await self.index.find_current(same)
-            changed = [put for put in batch if put.revision is not None or put.key in missing]
-            known = [entry for put in changed if (entry := entries[put.key])]
-            await self.index.sync_entries([put.key for put in changed], known, is_settled)
-        except IndexUnavailableError as error:
-            log.warning("records_indexed_later", kind=self.kind, records=len(batch), reason=str(error))
-            return False
-        return True
+        same = [entry for put in batch if put.revision is None and (entry := entries.get(put.key))]
+        missing = {entry.key for entry in same} - await self.index.find_current(same)
+        changed = [put for put in batch if put.revision is not None or put.key in missing]
+        known = [entry for put in changed if (entry := entries[put.key])]
+        await self.index.sync_entries([put.key for put in changed], known, is_settled)
 
     async def _remove_batch(self, keys: Sequence[Key], may_remove: Callable[[RecordT], bool]) -> Sequence[Key]:
         """Delete the records of a batch. Return the keys of those that were deleted."""

@@ -23,14 +23,12 @@ from skillbus.contracts.indexer.tools import (
     ToolFinding,
     ToolPutOutcome,
 )
-from skillbus.contracts.validation import describe_problems
 from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX
 from skillbus.indexer.domain.catalogue.tool import ToolRecord, states_destruction
-from skillbus.indexer.domain.record.putter import RefusedValueError
+from skillbus.indexer.domain.record.values import RefusedValueError, check_size, validate_value
 
 _PARAMETERS_BYTES: Final = 64 * 1024
 _METADATA_BYTES: Final = 16 * 1024
-_REPORTED_PROBLEMS: Final = 3
 _BUILTIN_ID_PREFIX: Final = "builtin:"
 _REVIEWED: Final = ("name", "description", "tool_type", "parameters")
 """Fields that say what a tool does. Their changes are reviewed."""
@@ -48,14 +46,9 @@ def parse_description(value: JsonValue, source: str | None) -> ToolDescription:
 
     Sources reserved by skillbus are accepted only as `source`: a line of a file cannot claim to be a server's tool.
     """
-    if not isinstance(value, dict):
-        raise RefusedValueError("is not a JSON object")
-    try:
-        tool = ToolDescription.model_validate(value if source is None else {**value, "source": source})
-    except ValidationError as error:
-        raise RefusedValueError(describe_problems(error, _REPORTED_PROBLEMS)) from None
-    _check_size("parameters", tool.parameters, _PARAMETERS_BYTES)
-    _check_size("metadata", tool.metadata, _METADATA_BYTES)
+    tool = validate_value(ToolDescription, value, **({} if source is None else {"source": source}))
+    check_size("parameters", tool.parameters, _PARAMETERS_BYTES)
+    check_size("metadata", tool.metadata, _METADATA_BYTES)
     if source is None and (tool.source in {SKILLS_SOURCE, BUILTIN_SOURCE} or tool.source.startswith(MCP_SOURCE_PREFIX)):
         raise RefusedValueError(f"source: {tool.source!r} is reserved by skillbus; choose another name")
     _check_id(tool)
@@ -72,17 +65,6 @@ def _check_id(tool: ToolDescription) -> None:
         raise RefusedValueError("id: `mcp:` is for tools of registered MCP servers; choose another id")
     if (tool.source == BUILTIN_SOURCE) != tool.id.startswith(_BUILTIN_ID_PREFIX):
         raise RefusedValueError("id: `builtin:` is for builtin tools, and they have such ids; choose another id")
-
-
-def _check_size(field: str, value: JsonValue, limit_bytes: int) -> None:
-    if not value:
-        return
-    try:
-        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
-    except ValueError:
-        raise RefusedValueError(f"{field}: contains a number that JSON does not have, such as NaN") from None
-    if size > limit_bytes:
-        raise RefusedValueError(f"{field}: {size} bytes are over the limit of {limit_bytes}: send less")
 
 
 @dataclass(frozen=True, slots=True)

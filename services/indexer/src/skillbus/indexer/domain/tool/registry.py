@@ -17,7 +17,8 @@ from skillbus.indexer.domain.errors import NothingNamedError, ToolChangedError, 
 from skillbus.indexer.domain.index.batches import gather_all
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.record.ports import RecordUpdate
-from skillbus.indexer.domain.record.putter import ATTEMPTS, PendingPut, RecordPutter, parse_values, read_id
+from skillbus.indexer.domain.record.putter import ATTEMPTS, PendingPut, RecordPutter, parse_values
+from skillbus.indexer.domain.record.values import read_id
 from skillbus.indexer.domain.tool.description import (
     ReviewedDescription,
     ToolDecision,

@@ -89,7 +89,7 @@ class _CommandReading:
             intent.code = ActionCode.TURN_OFF
         kind = kind or self._read_measure(target, intent)
         if not target.has_head and not self._refers() and kind is None and self.before is None:
-            kind = VERB_TYPES.get(intent.verb)
+            kind = self._imply_verb_type()
         is_known = target.name is not None or target.types or self._refers()
         if intent.code is None and (self._forbids() or not is_known):
             return None
@@ -109,6 +109,11 @@ class _CommandReading:
             confidence=self._rate(target, intent, kind),
         )
         return self._inherit(query)
+
+    def _imply_verb_type(self) -> str | None:
+        """Return the type of the devices that a verb is about: 锁门, 停止扫地."""
+        verbs = (value for word in self.parts.words for value in word.list_values(SenseKind.VERB))
+        return next((VERB_TYPES[value] for value in verbs if value in VERB_TYPES), None)
 
     def _forbids(self) -> bool:
         """Return True for a command that asks for nothing: 别关灯."""

@@ -19,6 +19,8 @@ from skillbus.queryir.chinese.segmentation import ChineseWord
 
 _SPEED_MODES: Final = frozenset({"low", "medium", "high"})
 """Modes that are speeds of a fan."""
+_ENDING: Final = frozenset({"stop", "pause"})
+"""Verbs that say more than the one beside them: 停止扫地."""
 _STEPPING: Final = {
     "brighten": ("brightness", 1),
     "dim": ("brightness", -1),
@@ -28,6 +30,14 @@ _STEPPING: Final = {
     "cooler": ("temperature", -1),
     "up": ("", 1),
     "down": ("", -1),
+}
+_ENDED: Final = {
+    "on": ActionCode.TURN_OFF,
+    "clean": ActionCode.STOP,
+    "work": ActionCode.STOP,
+    "wash": ActionCode.STOP,
+    "start": ActionCode.STOP,
+    "play": ActionCode.PAUSE,
 }
 _UNIT_PROPERTIES: Final = {
     Unit.DEGREES: "temperature",
@@ -67,12 +77,26 @@ class CommandSigns:
             verbs = [word for word in verbs if not self._is_noun(word)] or verbs
         values = [value for word in verbs for value in sorted(word.list_values(SenseKind.VERB))]
         special = [value for value in values if value not in GENERIC_VERBS and value not in ("set", "maybe_dock")]
+        special = [one for one in special if one in _ENDING] or special
         return (special or [one for one in values if one != "query"] or values or [""])[-1]
 
     def _is_noun(self, word: ChineseWord) -> bool:
         """Return True for 锁 after a name: 打开前门锁."""
         before = [one for one in self.words if one.end == word.start]
         return word.text == "锁" and bool(before) and before[0].plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.ROOM)
+
+    @cached_property
+    def ended(self) -> ActionCode | None:
+        """Action of 别扫了 or 别开着了, which end what goes on."""
+        for index, word in enumerate(self.words[:-1]):
+            rest = self.words[index + 1 :]
+            if word.plays(SenseKind.NOT) and any(one.text == "了" for one in rest[1:]):
+                for value in rest[0].list_values(SenseKind.VERB):
+                    if value in _ENDED:
+                        return _ENDED[value]
+                if rest[0].text == "亮":
+                    return ActionCode.TURN_OFF
+        return None
 
     @cached_property
     def locks(self) -> bool:
@@ -95,17 +119,13 @@ class CommandSigns:
     def is_question(self) -> bool:
         """True for a question; a request such as 能把灯关了吗 is none."""
         plays = self._plays
-        asked = any(self._asks(index) for index in range(len(self.words)))
-        if plays(SenseKind.MODAL) or (plays(SenseKind.OBJECT) and not asked):
+        if any(self._asks(index) for index in range(len(self.words))) or self.verb == "query":
+            return True
+        if plays(SenseKind.MODAL) or plays(SenseKind.OBJECT):
             return False
         last = [word for word in self.words if not word.plays(SenseKind.FILLER)][-1:]
-        ends = (
-            bool(last)
-            and last[0].plays(SenseKind.NOT_YET, SenseKind.SOFT_QUESTION)
-            and not last[0].plays(SenseKind.NOT)
-        )
-        asks = asked or ends or any(word.text == "吗" for word in self.words)
-        return asks or self.verb == "query"
+        ends = bool(last) and last[0].plays(SenseKind.NOT_YET, SenseKind.SOFT_QUESTION)
+        return ends or any(word.text == "吗" for word in self.words)
 
     def _asks(self, index: int) -> bool:
         """Return True for a question word; 几盏 after a verb is none: 关几盏灯."""
@@ -187,6 +207,8 @@ def read_intent(signs: CommandSigns, family: str, *, has_target: bool) -> Intent
     if signs.sets:
         name = get_default_property(family)
         return Intent(ActionCode(f"set_{name}"), "set", guessed=True, property=name)
+    if signs.ended is not None:
+        return Intent(signs.ended)
     return Intent() if signs.verb else _read_verbless(signs, family)
 
 
@@ -213,8 +235,12 @@ def _choose_question(signs: CommandSigns) -> ActionCode:
 def _read_setting(signs: CommandSigns, family: str, *, has_target: bool) -> Intent | None:
     """Return the setting of a property, or None if the command sets none."""
     found = _read_colour(signs) or _read_mode(signs, family, has_target=has_target)
-    if found is None and (signs.quantity is not None or signs.extreme):
-        return _read_value(signs, family)
+    degrees = signs.quantity is not None and signs.quantity[0] is Unit.DEGREES
+    if (found is None or (degrees and found.property == "mode")) and (signs.quantity is not None or signs.extreme):
+        value = _read_value(signs, family)
+        if value is not None and found is not None:
+            value.values |= found.values
+        return value
     if found is None and signs.step is not None:
         moves = family == "cover" and signs.verb in ("up", "down") and not signs.property
         found = None if moves else _read_step(signs, family, signs.step)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from skillbus.queryir.chinese.lexicon import Sense, SenseKind
+from skillbus.queryir.chinese.lexicon import Sense, SenseKind, load_lexicon
 from skillbus.queryir.chinese.segmentation import ChineseWord
 
 CONTENT_KINDS: Final = frozenset(
@@ -25,6 +25,7 @@ CONTENT_KINDS: Final = frozenset(
 )
 HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND, SenseKind.REFERENCE, SenseKind.DEMONSTRATIVE)
 _DESCRIBED: Final = (*HEADS, SenseKind.OTHER, SenseKind.ROOM, SenseKind.ONE)
+_SCENES: Final = frozenset({"scene", "script", "automation", "routine"})
 _PARTICLES: Final = frozenset({"到", "为", "成", "至"})
 
 
@@ -40,6 +41,9 @@ def settle_names(words: Sequence[ChineseWord]) -> list[ChineseWord]:
         if word.name is None:
             continue
         others = [*settled[:index], *settled[index + 1 :]]
+        if _is_mode(word, settled, index):
+            settled[index] = _as_mode(word)
+            continue
         if word.plays(SenseKind.VERB):
             is_name = any(other.plays(SenseKind.VERB) for other in others)
         elif any(sense.kind not in CONTENT_KINDS for sense in word.senses):
@@ -48,6 +52,21 @@ def settle_names(words: Sequence[ChineseWord]) -> list[ChineseWord]:
             continue
         settled[index] = _as_name(word) if is_name else _without_name(word)
     return settled
+
+
+def _is_mode(word: ChineseWord, words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for a scene beside a device: 空调睡眠模式 is a mode of it."""
+    if word.name is None or not word.text.endswith("模式") or any(one.type not in _SCENES for one in word.name.devices):
+        return False
+    joined = any(one.plays(SenseKind.AND) for one in words[max(0, index - 1) : index + 2])
+    devices = (one for one in words[:index] if one.plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.REFERENCE))
+    return not joined and any(one.name is None or one.name.devices[0].type not in _SCENES for one in devices)
+
+
+def _as_mode(word: ChineseWord) -> ChineseWord:
+    known = load_lexicon().words.get(word.text.removesuffix("模式"), ())
+    value = next((one.value for one in known if one.kind is SenseKind.MODE), word.text.removesuffix("模式"))
+    return replace(word, name=None, senses=(Sense(SenseKind.MODE, value),))
 
 
 def _as_name(word: ChineseWord) -> ChineseWord:

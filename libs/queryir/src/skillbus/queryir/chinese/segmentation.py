@@ -5,7 +5,7 @@ of the home is worth more than a word.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from skillbus.queryir.chinese.lexicon import Sense, SenseKind, load_lexicon
@@ -33,6 +33,8 @@ class ChineseWord:
     """Device of the home with this name."""
     room: NameMatch | None = None
     quantity: Quantity | None = None
+    spelling: str = ""
+    """Spelling of the sentence."""
 
     def plays(self, *kinds: SenseKind) -> bool:
         """Return True if the word can play one of the parts."""
@@ -67,7 +69,8 @@ def split_words(text: FoldedText, home: Home | None) -> list[ChineseWord]:
         last = best[position][1] or _read_unknown(sentence, position - 1)
         words.append(last)
         position = last.start
-    return list(_join_unknown(sentence, reversed(words)))
+    joined = _join_unknown(sentence, reversed(words))
+    return [replace(word, spelling=text.quote_original(word.start, word.end)) for word in joined]
 
 
 def _price(word: ChineseWord) -> float:

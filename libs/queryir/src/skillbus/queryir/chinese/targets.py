@@ -7,8 +7,11 @@ from typing import Final
 from skillbus.queryir.chinese.lexicon import SenseKind, load_lexicon
 from skillbus.queryir.chinese.segmentation import ChineseWord
 from skillbus.queryir.home import Home, NameMatch
+from skillbus.queryir.writing import fold_name
 
 _HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND)
+_OPEN_KINDS: Final = frozenset({"light", "fan"})
+"""Types with ever new words for some of them: one that the home does not have is a name that it does not have."""
 _INSIDE_HINT: Final = (
     SenseKind.TYPE,
     SenseKind.KIND,
@@ -45,8 +48,8 @@ def spell_room(word: ChineseWord, home: Home | None) -> str:
     if home is not None:
         synonyms = load_lexicon().rooms.get(word.text, ())
         known = [home.rooms[one] for one in synonyms if one in home.rooms]
-        return known[0] if len(known) == 1 else word.text
-    return word.text
+        return known[0] if len(known) == 1 else word.spelling
+    return word.spelling
 
 
 def collect_targets(words: Sequence[ChineseWord], home: Home | None, grouped: bool, hints: bool) -> list[Target]:
@@ -145,6 +148,10 @@ class _Collector:
     def add_type(self, index: int) -> None:
         word = self.words[index]
         kind = SenseKind.TYPE if word.plays(SenseKind.TYPE) else SenseKind.KIND
+        beside_name = self._find_beside(index)
+        if beside_name is not None:
+            self._add(index, Target([word], name=beside_name))
+            return
         types = tuple(word.get_value(kind).split())
         if kind is SenseKind.KIND and (name := self._find_kind(word)):
             self._add(index, name)
@@ -166,13 +173,27 @@ class _Collector:
         """Return the target of a word such as 台灯: a name of the home with it, or the word itself as a name."""
         if self.home is None:
             return Target([word], hint=word.text)
-        for room in self.rooms:
-            match = next(self.home.match_names(room + word.text, 0), None)
-            if match is not None and match.end == len(room) + len(word.text):
-                self.rooms, self.room_words = [], []
-                return Target([word], name=match)
-        unknown = not self.rooms and not self.grouped
+        match = self._find_in_rooms(word, [fold_name(room) for room in self.rooms])
+        if match is not None:
+            self.rooms, self.room_words = [], []
+            return Target([word], name=match)
+        unknown = not self.rooms and not self.grouped and word.get_value(SenseKind.KIND) in _OPEN_KINDS
         return Target([word], hint=word.text) if unknown or self.home.has_name_with(word.text) else None
+
+    def _find_in_rooms(self, word: ChineseWord, rooms: Sequence[str]) -> NameMatch | None:
+        """Return the device whose name is a room and this word: 主卧 and 纱帘 say 主卧纱帘."""
+        for room in rooms:
+            match = next(self.home.match_names(room + word.text, 0), None) if self.home else None
+            if match is not None and match.end == len(room) + len(word.text):
+                return match
+        return None
+
+    def _find_beside(self, index: int) -> NameMatch | None:
+        """Return the device that shares its room with the name before 和: 主卧窗帘和纱帘."""
+        before = self.targets[-1].name if self.targets and not self.rooms else None
+        if before is None or not self._is_after(index, SenseKind.AND):
+            return None
+        return self._find_in_rooms(self.words[index], [fold_name(one.room) for one in before.devices if one.room])
 
     def add_hint(self, index: int) -> None:
         """Take an unknown word for a name that the home does not have, unless another device is named."""

@@ -64,6 +64,7 @@ from skillbus.contracts.learner.projects import SET_KNOWLEDGE_PARENT
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import (
     API_KEYS,
+    DIALOGUES,
     LEARNER_INDEXED,
     LEARNER_TRIGGERS,
     LEARNER_USES,
@@ -80,7 +81,7 @@ from skillbus.contracts.resources import (
     ObjectBucket,
     Stream,
 )
-from skillbus.contracts.retriever.command_resolution import SEARCH_COMMANDS
+from skillbus.contracts.retriever.command_resolution import PARSE_QUERY, RESOLVE_COMMAND, SEARCH_COMMANDS
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT
 from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
@@ -163,7 +164,7 @@ _OF_EVERYONE: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint not i
 
 BUS_USERS: Final = (
     BusUser("embedder", Zone.CORE, keeps_keys=(REGISTRY,)),
-    BusUser("retriever", Zone.CORE, calls=(EMBED_TEXTS, FIND_KNOWLEDGE)),
+    BusUser("retriever", Zone.CORE, calls=(EMBED_TEXTS, FIND_KNOWLEDGE, LOAD_HOME), keeps_keys=(DIALOGUES,)),
     BusUser(
         "learner",
         Zone.CORE,
@@ -182,7 +183,11 @@ BUS_USERS: Final = (
     BusUser(
         "gateway",
         Zone.CORE,
-        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint not in (LIST_BUILTINS, SEARCH_COMMANDS)),
+        calls=tuple(
+            endpoint
+            for endpoint in _OF_EVERYONE
+            if endpoint not in (LIST_BUILTINS, SEARCH_COMMANDS, PARSE_QUERY, RESOLVE_COMMAND)
+        ),
         follows=(RUN_PRINTED, TURN_ADVANCED, LEARNING_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),

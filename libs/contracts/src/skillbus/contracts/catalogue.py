@@ -48,7 +48,7 @@ WORK_LINES: Final[tuple[WorkLine[Message, Message], ...]] = tuple(_list_constant
 SERVICES: Final[Mapping[str, str]] = {
     embedder.SERVICE: "Embeds texts, and keeps the registry of providers and models.",
     indexer.SERVICE: "Keeps skills, the catalogue of tools, devices and their commands, and writes the indexes.",
-    retriever.SERVICE: "Searches tools, commands and knowledge, and builds contexts.",
+    retriever.SERVICE: "Searches tools, commands and knowledge, builds contexts, and resolves spoken commands.",
     sandbox.SERVICE: "Runs skills in isolation, and keeps the history of runs.",
     agent.SERVICE: "Answers chats with a model that calls tools, follows MCP servers, and calls tools of every type.",
     learner.SERVICE: "Keeps the knowledge base with its items, versions, usage and projects, and learns from files.",

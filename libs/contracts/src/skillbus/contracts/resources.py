@@ -126,6 +126,8 @@ MCP_SERVERS: Final = KeyValueBucket("mcp-servers")
 """MCP servers, as `<project>.<name>`: the registration and the result of the last listing."""
 TURNS: Final = KeyValueBucket("turns", history=1, ttl_s=_HOUR)
 """Turns of chats that wait for results of their caller's tools, as `<project>.<turn id>`."""
+DIALOGUES: Final = KeyValueBucket("dialogues", history=1, ttl_s=10 * _MINUTE)
+"""Devices that sessions mentioned last, as `<project>.<hash of home and session>`."""
 REGISTRY: Final = KeyValueBucket("registry", history=1)
 """The key `changed` is written after each change of providers and models, so that copies are read again."""
 SWITCHES: Final = KeyValueBucket("switches")
@@ -152,7 +154,17 @@ LEARNER_TRIGGERS: Final = Consumer("learner-triggers", EVENTS.name, (LOG_PARSED.
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY, AUDIT_LOG)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES, LEARNING_FILES)
-KEY_VALUE_BUCKETS: Final = (CATALOGUE, HOMES, COMMAND_LIBRARY, MCP_SERVERS, TURNS, REGISTRY, SWITCHES, API_KEYS)
+KEY_VALUE_BUCKETS: Final = (
+    CATALOGUE,
+    HOMES,
+    COMMAND_LIBRARY,
+    MCP_SERVERS,
+    TURNS,
+    DIALOGUES,
+    REGISTRY,
+    SWITCHES,
+    API_KEYS,
+)
 PURGEABLE_STREAMS: Final = (
     *(stream.name for stream in STREAMS if not stream.append_only),
     *(bucket.stream for bucket in OBJECT_BUCKETS),

@@ -107,6 +107,10 @@ class Home:
         """Return True if a device's name or alias contains a folded text."""
         return part in self._all_names
 
+    def prepare(self) -> None:
+        """Build the indexes that are otherwise built by the first sentence that needs them."""
+        _ = (self.similar_names, self.similar_rooms, self.by_capability, self._all_names)
+
     def match_names(self, text: str, start: int) -> Iterator[NameMatch]:
         """Yield the names of devices and rooms that a folded text has at a position, longest first.
 

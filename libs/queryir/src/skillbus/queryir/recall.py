@@ -12,8 +12,10 @@ from typing import Final
 from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.retriever.command_resolution import RecallReason
 from skillbus.contracts.retriever.query_ir import QueryIR
+from skillbus.queryir.chinese.families import choose_type
+from skillbus.queryir.chinese.lexicon import load_lexicon
 from skillbus.queryir.home import Home
-from skillbus.queryir.writing import fold_name
+from skillbus.queryir.writing import fold_name, is_han
 
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "media_player": ("tv", "speaker", "receiver", "projector"),
@@ -40,6 +42,7 @@ _CONFIDENCE: Final[Mapping[RecallReason, float]] = {
     RecallReason.TYPE_HIT: 0.95,
     RecallReason.ROOM_HIT: 0.9,
     RecallReason.FUZZY_HIT: 0.7,
+    RecallReason.SIMILAR_HIT: 0.3,
 }
 """Confidence of a device by the strongest of its reasons."""
 _SENSOR_ENDS: Final = ("sensor", "detector", "measurement", "alert")
@@ -99,6 +102,13 @@ def recall_devices(query: QueryIR, home: Home, last_mentioned: Sequence[str] = (
         found = _recall_group(query.type_hint, home, scope)
     unique = {match.device.id: match for match in reversed(found)}
     return Recall(tuple(reversed(unique.values())))
+
+
+def match_similar(query: QueryIR, home: Home, ids: Iterable[str]) -> tuple[DeviceMatch, ...]:
+    """Return devices whose names have a similar meaning, as candidates, if they are in the scope of the command."""
+    scope = _read_scope(query, home)
+    devices = scope.filter(home.by_id[key] for key in ids if key in home.by_id)
+    return tuple(_make_match(device, (RecallReason.SIMILAR_HIT,), scope) for device in devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +260,8 @@ def _find_sensors(kind: str, devices: Sequence[Device], home: Home) -> list[Devi
 
 
 def find_type(word: str, home: Home) -> str | None:
-    """Return the type of the home that a folded word names."""
-    kind = word.replace(" ", "_")
-    return kind if kind in home.by_type else None
+    """Return the type that a folded word names, in Chinese or English; None if it names none."""
+    if any(map(is_han, word)):
+        return choose_type(load_lexicon().list_types(word), home)
+    kinds = (word.replace(" ", "_"), word.removesuffix("s").replace(" ", "_"))
+    return next((kind for kind in kinds if kind in home.by_type or kind in KINDS or kind in _WIDER), None)

@@ -35,6 +35,8 @@ class RetrieverSettings(BaseSettings):
     """Seconds that a use waits for others, to be published together with them."""
     cached_queries: int = Field(default=1024, ge=1)
     """Embedded queries in the cache, some 8 kB each, and 2 kB a sentence."""
+    cached_devices: int = Field(default=30_000, ge=1)
+    """Devices of the homes in the cache, together; 5 kB each."""
     permits: int = Field(default=256, ge=1)
     """Requests of each kind at the same time; more are refused with 429."""
 

@@ -8,20 +8,25 @@ from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever import tool_search as contract
-from skillbus.contracts.retriever.command_resolution import SEARCH_COMMANDS
+from skillbus.contracts.retriever.command_resolution import PARSE_QUERY, RESOLVE_COMMAND, SEARCH_COMMANDS
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
 from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
+from skillbus.retriever.adapters.bus_dialogues import BusDialogues
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder, QueryCache
+from skillbus.retriever.adapters.bus_homes import BusHomes
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.adapters.vector_commands import VectorCommands
+from skillbus.retriever.adapters.vector_devices import VectorDevices
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.commands.search import CommandSearch
 from skillbus.retriever.domain.context.builder import ContextBuilder
 from skillbus.retriever.domain.knowledge.nearest import NearestKnowledge
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
+from skillbus.retriever.domain.resolution.grammar_parser import GrammarParser
+from skillbus.retriever.domain.resolution.resolver import CommandResolver
 from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.errors_on_the_wire import to_wire
 from skillbus.retriever.service import RetrieverHandlers
@@ -41,6 +46,13 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     commands = CommandSearch(embedder, VectorCommands(store), settings.candidates)
     usage = BusUsage(bus, settings.waiting_uses, settings.gather_uses_s)
     contexts = ContextBuilder(knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), settings.contexts_at_once)
+    resolver = CommandResolver(
+        BusHomes(bus.caller, settings.cached_devices),
+        BusDialogues(bus),
+        GrammarParser(),
+        commands,
+        VectorDevices(store, embedder),
+    )
     handlers = RetrieverHandlers(knowledge, usage, store)
     health = ServiceHealth(SERVICE, (handlers.check_store,))
     routes = [
@@ -49,6 +61,8 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
         route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
         route(BUILD_CONTEXT, contexts.build_context, permits=settings.permits),
         route(FIND_NEAREST_KNOWLEDGE, nearest.find_nearest, permits=4),
+        route(PARSE_QUERY, resolver.parse_query, permits=settings.permits),
+        route(RESOLVE_COMMAND, resolver.resolve_command, permits=settings.permits),
     ]
     # Connect before the first request: a replica that just started may take seconds to reach the store. If it cannot be
     # reached, start all the same: searches are refused with the reason.

@@ -141,6 +141,12 @@ class KvRecords(Generic[RecordT]):
         async with jetstream_call(f"write {len(writes)} records of {self._bucket}", timeout_s):
             return await write_values(self._client, self._bucket, values)
 
+    async def replace(self, key: str, record: RecordT) -> None:
+        """Write a record at any revision: the last writer wins."""
+        value = record.model_dump_json(exclude_defaults=self._exclude_defaults).encode()
+        async with jetstream_call(f"write the record {key} of {self._bucket}"):
+            await self._jetstream.publish(f"$KV.{self._bucket}.{key}", value)
+
     async def delete(self, key: str, revision: int) -> None:
         """Delete a record if it is still at `revision`. Its history stays.
 

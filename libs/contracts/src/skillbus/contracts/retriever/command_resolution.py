@@ -182,9 +182,12 @@ class ResolvedQuery(Message):
     query: QueryIR
     status: ResolutionStatus
     devices: tuple[ResolvedDevice, ...] = ()
+    more_devices: int = 0
+    """Number of further devices that are meant and that the reply has no room for. Name fewer rooms to get them."""
     candidates: tuple[RecalledDevice, ...] = ()
     """Devices to choose from, best first, at most 20."""
     dropped: tuple[DroppedDevice, ...] = ()
+    """At most 100."""
     question: str | None = None
     """Question back to the speaker, in the language of the sentence."""
     confidence: float
@@ -197,7 +200,7 @@ class CommandResolved(ParseReply):
     results: tuple[ResolvedQuery, ...]
     """Empty if the sentence is no command."""
     stages: tuple[SearchStage, ...] = ()
-    """Times of `parse`, `recall` and `commands`."""
+    """Times of `home`, `parse`, `recall` and `commands`, and of `similar` where no device has the name."""
 
 
 SEARCH_COMMANDS: Final = Endpoint(
@@ -209,4 +212,24 @@ SEARCH_COMMANDS: Final = Endpoint(
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     timeout_s=10.0,
     example={"query": "把声音调大", "limit": 3},
+)
+PARSE_QUERY: Final = Endpoint(
+    service=SERVICE,
+    name="parse_query",
+    request=ParseQuery,
+    reply=QueryParsed,
+    summary="Parse a spoken command in Chinese or English into its fields.",
+    raises=(ErrorCode.NOT_FOUND,),
+    timeout_s=30.0,
+    example={"text": "打开除卧室以外的灯"},
+)
+RESOLVE_COMMAND: Final = Endpoint(
+    service=SERVICE,
+    name="resolve_command",
+    request=ResolveCommand,
+    reply=CommandResolved,
+    summary="Resolve a spoken command to devices of a home and their commands with arguments.",
+    raises=(ErrorCode.NOT_FOUND, ErrorCode.VECTOR_STORE_UNAVAILABLE),
+    timeout_s=30.0,
+    example={"text": "打开除卧室以外的灯", "home": "Green House"},
 )

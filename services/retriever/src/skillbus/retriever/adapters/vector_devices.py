@@ -1,0 +1,37 @@
+"""The index of devices in the vector store."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from skillbus.relevance.score import compute_rarest_idf
+from skillbus.retriever.adapters.live_collection import LiveCollection, as_unavailable, has_any
+from skillbus.retriever.domain.index import QueryEmbedder
+from skillbus.vectors import VectorSearch, models
+from skillbus.vectors.datasets import DEVICES
+
+_LEAST_SCORE: Final = 0.5
+
+
+class VectorDevices(LiveCollection):
+    """A `SimilarDevices`: the collection behind the alias `devices`."""
+
+    def __init__(self, store: VectorSearch, embedder: QueryEmbedder) -> None:
+        super().__init__(store, DEVICES)
+        self._embedder = embedder
+
+    async def find_similar_devices(self, project: str, home: str, name: str, limit: int) -> Sequence[str]:
+        live = await self.find_live_index()
+        if live is None:
+            return ()
+        query = await self._embedder.embed_query(name, (), live.fingerprint)
+        among = models.Filter(must=[has_any("project", (project,)), has_any("home", (home,))])
+        candidates = await self._search(live, query, [among], limit)
+        rarest = compute_rarest_idf(live.items)
+        scores = {one.id: query.relevance.compute_score(one.cosine, (one.bm25 or 0.0) / rarest) for one in candidates}
+        near = sorted((point for point, score in scores.items() if score >= _LEAST_SCORE), key=lambda p: -scores[p])
+        if not near:
+            return ()
+        with as_unavailable():
+            records = await self._store.retrieve(live.collection, near[:limit], with_payload=("device_id",))
+        ids = {record.id: str((record.payload or {})["device_id"]) for record in records}
+        return [ids[point] for point in near if point in ids]

@@ -1,8 +1,10 @@
 """Search of commands in a real store, with the default model and the points that the indexer makes."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,6 +203,23 @@ async def test_the_opposite_of_an_action_stays_below_the_threshold(
     assert scores[right] > 0.5 > scores[opposite]
     alone = (await commands.score([phrase], opposite)).commands
     assert alone[0].scores[0] < 0.5
+
+
+async def test_another_library_and_its_queries_reach_the_bounds_of_quality(tmp_path: Path) -> None:
+    """Nothing was fitted to them: benchmarks/fitting/command_ranking.py."""
+    folder = Path(__file__).parents[3] / "benchmarks" / "fitting" / "own_commands"
+    rows = [json.loads(line) for line in (folder / "spec.jsonl").read_text("utf-8").splitlines()]
+    queries = [json.loads(line) for line in (folder / "spec_queries.jsonl").read_text("utf-8").splitlines()]
+    async with open_vector_store(None, tmp_path / "vectors") as opened:
+        await fill(opened, {row["id"]: row["description"] for row in rows}, COMMANDS.name_collection("own"))
+        commands = Commands(FailingStore(opened), LocalEmbedder())
+        found = [[hit.capability for hit in (await commands.search(row["query"])).results] for row in queries]
+
+    right = [set(row["expected_capability"]) for row in queries]
+    first = sum(hits[0] in wanted for hits, wanted in zip(found, right, strict=True)) / len(queries)
+    among_ten = sum(not wanted.isdisjoint(hits) for hits, wanted in zip(found, right, strict=True)) / len(queries)
+    assert first >= 0.9
+    assert among_ten >= 0.97
 
 
 async def test_several_phrases_are_scored_by_capability_and_by_id_and_embedded_once(commands: Commands) -> None:

@@ -32,6 +32,8 @@ from skillbus.relevance.household.meaning import read_meaning
         ("设备", set()),
         ("Turn on one or more lamps", {"on"}),
         ("温度升高几度", {"up"}),
+        ("切换", {"toggle"}),
+        ("切换频道", {"set"}),
     ],
 )
 def test_the_action_of_a_text_is_read_in_both_languages_and_both_scripts(text: str, actions: set[str]) -> None:
@@ -77,6 +79,23 @@ def test_a_request_in_the_form_of_a_question_is_none(text: str) -> None:
 def test_opposite_actions_contradict_each_other(one: str, other: str, expected: bool) -> None:
     assert read_meaning(one).contradicts(read_meaning(other)) is expected
     assert read_meaning(other).contradicts(read_meaning(one)) is expected
+
+
+@pytest.mark.parametrize(
+    ("phrase", "command", "expected"),
+    [
+        ("启动", "Run the dishwashing programme", True),
+        ("set brightness", "设置灯光亮度百分比", True),
+        ("设置位置", "Set how far the shade is open in percent", True),
+        ("set brightness", "Set the volume", False),
+        ("打开窗帘", "打开设备", False),
+        ("窗帘", "打开窗帘", False),
+    ],
+)
+def test_a_command_fulfils_a_phrase_if_it_does_all_that_the_phrase_says(
+    phrase: str, command: str, expected: bool
+) -> None:
+    assert read_meaning(phrase).is_fulfilled_by(read_meaning(command)) is expected
 
 
 def test_words_of_both_languages_share_their_meanings() -> None:

@@ -1,25 +1,29 @@
 """Evidence that a command of a device does what a phrase asks for, as log-odds.
 
-    evidence = dense · logit(cosine) + lexical · BM25 / rarest_idf(N) + offset − contrary, if one contradicts the other
+    evidence = dense · logit(cosine) + lexical · BM25 / rarest_idf(N) + offset
+               + fulfilled, if the command does all that the phrase says
+               − contrary, if one contradicts the other
 
 The formula is that of tools (`score`), with words that include meanings (`command_text`). An opposite is near in every
 vector space, and shares most words: 打开窗帘, 关闭窗帘. So a contradiction, which the lexicon knows, counts by itself.
+A bare action (启动) is a frequent word of a library, so that it is fulfilled counts by itself too.
 Fitted by benchmarks/fitting/command_ranking.py on the dev library; docs/context.md has the figures.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
+from skillbus.relevance.household.meaning import Meaning
 from skillbus.relevance.score import Relevance, compute_rarest_idf
 
-DENSE: Final = 0.587
+DENSE: Final = 0.75
 """Factor on the dense weight of the model's map for tools."""
-LEXICAL: Final = 2.17
-OFFSET: Final = -2.71
+LEXICAL: Final = 1.58
+OFFSET: Final = -2.39
 ALONE_POWER: Final = 3.47
 ALONE_HALF: Final = 1.74
-CONTRARY: Final = 6.0
-"""The fit says 8.5: hardly a command that contradicts is right. A bound keeps the order of several such commands."""
+FULFILLED: Final = 2.34
+CONTRARY: Final = 6.28
 _NEAREST: Final = 0.99
 """Cosines are clamped to [1 - _NEAREST, _NEAREST], as for knowledge."""
 
@@ -33,11 +37,17 @@ class CommandRelevance:
     indexed: int
     """Number of points over which the store computes IDF."""
 
-    def compute_evidence(self, cosine: float | None, bm25: float | None, *, contradicts: bool) -> float:
-        """Return the log-odds of a match; None stands for no dense vector, or no common word."""
+    def compute_evidence(self, cosine: float | None, bm25: float | None, asked: Meaning, done: Meaning) -> float:
+        """Return the log-odds of a match; None stands for no dense vector, or no common word.
+
+        `asked` is the meaning of the phrase, `done` that of the command.
+        """
         words = (bm25 or 0.0) / compute_rarest_idf(self.indexed)
         near = None if cosine is None else min(max(cosine, 1.0 - _NEAREST), _NEAREST)
-        return self.of_model.compute_evidence(near, words) - (CONTRARY if contradicts else 0.0)
+        evidence = self.of_model.compute_evidence(near, words)
+        if asked.contradicts(done):
+            return evidence - CONTRARY
+        return evidence + (FULFILLED if asked.is_fulfilled_by(done) else 0.0)
 
 
 def derive_command_relevance(of_tools: Relevance) -> Relevance:

@@ -7,7 +7,7 @@ Four sentences of grammar decide what a text does; docs/context.md explains them
 2. Otherwise the first action counts, with those that "or" and "and" join to it. "Set" gives way to any other action:
    in "make it louder" and "换下一首" the other word says what is wanted.
 3. With a share ("一半", "三成", "30 percent") a thing is not opened or switched on, but set.
-4. To open a lock is to unlock it, to close one is to lock it.
+4. To open a lock is to unlock it, to close one is to lock it. 切换 alone toggles; with a topic (切换频道) it sets.
 """
 
 import re
@@ -60,6 +60,10 @@ class Meaning:
             return True
         return any({mine, theirs} in _OPPOSITES for mine in self.actions for theirs in other.actions)
 
+    def is_fulfilled_by(self, other: "Meaning") -> bool:
+        """Return True if the other does all that this one says: one of its actions, and to all of its topics."""
+        return bool(self.actions & other.actions) and self.topics <= other.topics
+
     def list_terms(self) -> list[str]:
         """Return a term of each action and topic for the lexical side; no word of a language is equal to one."""
         named = [f"action{name}" for name in self.actions] + [f"topic{name}" for name in self.topics]
@@ -91,7 +95,7 @@ def _read_folded(text: str) -> Meaning:
     if READ in actions or asks:
         return Meaning(frozenset({READ}), topics)
     if _TOGGLE in actions:
-        actions = frozenset({_TOGGLE})
+        actions = frozenset({_SET if _SET in actions and topics else _TOGGLE})
     if actions and actions <= _OF_SHARES and _SHARE.search(text):
         actions = frozenset({_SET})
     if "lock" in topics and actions and actions <= {"open", "on"}:

@@ -112,8 +112,7 @@ def _rank(
     ranked = list[_Ranked]()
     for one in candidates:
         if (command := commands.get(one.id)) is not None:
-            contradicts = meaning.contradicts(command.meaning)
-            evidence = relevance.compute_evidence(one.cosine, one.bm25, contradicts=contradicts)
+            evidence = relevance.compute_evidence(one.cosine, one.bm25, meaning, command.meaning)
             ranked.append(_Ranked(evidence, one.cosine, command))
     return sorted(ranked, key=lambda it: it.order)
 

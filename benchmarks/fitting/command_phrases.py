@@ -1,0 +1,110 @@
+"""Judgements about commands for the script on their ranking: right commands of dev queries, and pairs of opposites."""
+
+from collections.abc import Mapping
+from typing import Final
+
+RIGHT: Final[Mapping[str, str]] = {
+    "cmd-dev-000": "switch.on windowShade.open valve.open doorControl.open",
+    "cmd-dev-001": "switch.off windowShade.close valve.close doorControl.close",
+    "cmd-dev-004": "colorControl.setColor colorControl.setHue",
+    "cmd-dev-006": "windowShade.close",
+    "cmd-dev-007": "windowShade.pause",
+    "cmd-dev-010": "lock.lock",
+    "cmd-dev-011": "lock.unlock lock.unlatch",
+    "cmd-dev-012": "lockCodes.setCode",
+    "cmd-dev-013": "lockCodes.deleteCode",
+    "cmd-dev-014": "thermostatMode.heat thermostatMode.setThermostatMode",
+    "cmd-dev-024": "energyMeter.energy",
+    "cmd-dev-035": "audioVolume.volumeUp audioVolume.setVolume",
+    "cmd-dev-036": "audioMute.mute",
+    "cmd-dev-037": "mediaPlayback.play",
+    "cmd-dev-038": "mediaTrackControl.nextTrack",
+    "cmd-dev-040": "mediaPlayback.fastForward",
+    "cmd-dev-041": "robotCleanerOperatingState.start",
+    "cmd-dev-042": "robotCleanerOperatingState.goHome",
+    "cmd-dev-044": "operationalState.start",
+    "cmd-dev-046": "valve.close",
+    "cmd-dev-047": "doorControl.open",
+    "cmd-dev-048": "alarm.siren alarm.both",
+    "cmd-dev-049": "alarm.off",
+    "cmd-dev-051": "mechanicalPanTiltZoom.setPan",
+    "cmd-dev-054": "evseChargingSession.enableCharging",
+    "cmd-dev-056": "switch.on",
+    "cmd-dev-058": "colorControl.setColor colorControl.setHue",
+    "cmd-dev-060": "windowShade.close",
+    "cmd-dev-062": "lock.lock",
+    "cmd-dev-066": "audioVolume.volumeUp audioVolume.setVolume",
+    "cmd-dev-067": "audioMute.mute",
+    "cmd-dev-068": "mediaTrackControl.nextTrack",
+    "cmd-dev-069": "robotCleanerOperatingState.start",
+    "cmd-dev-070": "robotCleanerOperatingState.goHome",
+    "cmd-dev-071": "valve.close",
+    "cmd-dev-072": "doorControl.open",
+    "cmd-dev-073": "alarm.off",
+    "cmd-dev-079": "evseChargingSession.disableCharging",
+}
+"""Right commands of the dev queries for which not every command of the expected capabilities is right."""
+
+PHRASES: Final[Mapping[str, str]] = {
+    "on": "打开|開啟|开起来|通上电|弄亮|turn on|switch it on|power up|light it up|get it going",
+    "off": "关闭|關掉|熄了|断掉|灭了|turn off|switch it off|power down|kill it|put it out",
+    "open": "打开|開啟|敞开|弄开|拉開|open|open it up|unroll it|roll it up|draw it back",
+    "close": "关闭|關上|合上|弄上|拉起来|close|shut it|close it up|seal it|let it down",
+    "lock": "锁上|鎖起來|反锁|闩上|锁牢|lock|lock it up|bolt it|secure it|lock up please",
+    "unlock": "解锁|打開鎖|开锁|把锁弄开|解除锁定|unlock|unlock it|open the lock|unbolt it|undo the lock",
+    "up": "调高|調大一點|再响些|提一提|往上加|turn up|raise it|louder|crank it up|a notch higher",
+    "down": "调低|調小一點|再轻些|压一压|往下减|turn down|lower it|quieter|tone it down|a notch lower",
+    "mute": "静音|靜音|别出声|消声|闭嘴|mute|mute it|be quiet|silence|no sound",
+    "unmute": "取消静音|解除靜音|恢复声音|出声|别静音了|unmute|unmute it|sound back on|let me hear it|stop muting",
+    "play": "播放|放起來|开始放|放吧|接着放|play|start playing|resume|go ahead and play|roll it",
+    "pause": "暂停|暫停一下|先停停|停一下|别放了|pause|pause it|hold on|stop playing|freeze",
+    "next": "下一个|下一首|跳过这个|换下一条|往后跳|next|next one|skip|skip this one|the following one",
+    "previous": "上一个|上一首|退回前一个|换上一条|往前跳|previous|previous one|go back one|the one before",
+    "forward": "快进|快轉|往后快放|向前跳|跳过一段|fast forward|skip ahead|forward a bit|jump forward|speed through it",
+    "backward": "快退|倒轉|倒回去|向后退|退一点|rewind|skip back|go back a bit|jump backward|wind it back",
+    "start": "启动|開始|运行|开工|动起来|start|start it|begin|run it|kick it off",
+    "stop": "停止|停下來|结束|别干了|中断|stop|stop it|end it|quit|abort",
+    "add": "添加|新增|加一个|增加一位|登记|add|add one|create one|register|enrol one",
+    "delete": "删除|刪掉|去掉|移走|注销|delete|remove one|erase it|revoke|get rid of it",
+    "arm": "布防|設防|开启警戒|进入警戒|上防|arm|arm it|set the alarm|alert mode on|guard the house",
+    "disarm": "撤防|解除警戒|解除布防|退出警戒|取消警戒|disarm|disarm it|turn the alarm off|stand down|unset the alarm",
+}
+"""Ways to say an action, separated by `|`. Half of them were written without regard to the lexicon."""
+
+OPPOSITES: Final = (
+    *("on switch.on switch.off", "open windowShade.open windowShade.close", "lock lock.lock lock.unlock"),
+    *("up audioVolume.volumeUp audioVolume.volumeDown", "mute audioMute.mute audioMute.unmute"),
+    *(
+        "play mediaPlayback.play mediaPlayback.pause",
+        "next mediaTrackControl.nextTrack mediaTrackControl.previousTrack",
+    ),
+    *("forward mediaPlayback.fastForward mediaPlayback.rewind", "open valve.open valve.close"),
+    *("open doorControl.open doorControl.close", "start operationalState.start operationalState.stop"),
+    *("start evseChargingSession.enableCharging evseChargingSession.disableCharging",),
+    *("add lockUsers.addUser lockUsers.deleteUser", "on OnOff.on OnOff.off", "on light.turn_on light.turn_off"),
+    *("open WindowCovering.upOrOpen WindowCovering.downOrClose", "lock DoorLock.lockDoor DoorLock.unlockDoor"),
+    *("play MediaPlayback.play MediaPlayback.pause", "next MediaPlayback.next MediaPlayback.previous"),
+    *(
+        "forward MediaPlayback.skipForward MediaPlayback.skipBackward",
+        "up media_player.volume_up media_player.volume_down",
+    ),
+    *("open ValveConfigurationAndControl.open ValveConfigurationAndControl.close",),
+    *("start EnergyEvse.enableCharging EnergyEvse.disable",),
+    *("add DoorLock.setCredential DoorLock.clearCredential",),
+    *("arm alarm_control_panel.alarm_arm_away alarm_control_panel.alarm_disarm",),
+)
+"""An action, its command, and the opposite command of the same capability, of both libraries."""
+
+OPPOSITE_OF: Final[Mapping[str, str]] = {
+    "on": "off",
+    "open": "close",
+    "lock": "unlock",
+    "up": "down",
+    "mute": "unmute",
+    "play": "pause",
+    "next": "previous",
+    "forward": "backward",
+    "start": "stop",
+    "add": "delete",
+    "arm": "disarm",
+}

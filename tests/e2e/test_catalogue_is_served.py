@@ -57,6 +57,7 @@ from skillbus.contracts.indexer.dead_letters import (
     REPLAY_DEAD_LETTER,
     ListDeadLetters,
 )
+from skillbus.contracts.indexer.devices import LOAD_HOME, PUT_DEVICES
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
 from skillbus.contracts.indexer.skills import INSTALL_SKILL, ROLL_BACK_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
 from skillbus.contracts.indexer.tool_approval import SET_TOOL_APPROVAL, SetToolApproval
@@ -360,6 +361,8 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
         await make_default(system.standalone.bus, _OTHER)
     if endpoint in (CANCEL_RUN, GET_RUN):
         await remember_a_run(system.standalone.bus, str(endpoint.example["run_id"]))
+    if endpoint is LOAD_HOME:
+        await ask(system.standalone.bus, PUT_DEVICES)
     if endpoint is FOLLOW_TURN:
         await remember_a_turn(system.standalone.bus, str(endpoint.example["turn_id"]))
 

@@ -7,22 +7,19 @@ which stands in `_READERS`.
 from collections.abc import Mapping
 from typing import Final
 
-from skillbus.queryir import chinese
+from skillbus.queryir import chinese, english
 from skillbus.queryir.home import Home
 from skillbus.queryir.sentence import Language, ParsedSentence, SentenceReader
 from skillbus.queryir.writing import FoldedText, fold_text, is_han
 
-_READERS: Final[Mapping[Language, SentenceReader]] = {"zh": chinese.read_sentence}
+_READERS: Final[Mapping[Language, SentenceReader]] = {"zh": chinese.read_sentence, "en": english.read_sentence}
 
 
 def parse_sentence(text: str, home: Home | None = None) -> ParsedSentence:
     """Read a sentence. A home gives its names, rooms and types; without one only common words are known."""
     folded = fold_text(text)
     language = detect_language(folded, home)
-    reader = _READERS.get(language)
-    if reader is None:
-        return ParsedSentence(language, unread=(text,))
-    return reader(folded, home)
+    return _READERS[language](folded, home)
 
 
 def detect_language(text: FoldedText, home: Home | None = None) -> Language:

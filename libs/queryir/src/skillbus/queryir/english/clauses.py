@@ -1,0 +1,112 @@
+"""Splits an English sentence into clauses: parts that each say one thing to do or to tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skillbus.queryir.english.lexicon.actions import INCOMPLETE_VERBS
+from skillbus.queryir.english.words.items import EnglishRole, Item
+
+_MAX_ITEMS: Final = 80
+"""Longest clause, so that the time stays in proportion to the length of the sentence."""
+_TIMES: Final = frozenset({"at", "after", "for"})
+
+
+@dataclass(slots=True)
+class Clause:
+    """Part of a sentence with its own predicate."""
+
+    items: list[Item]
+    question: bool = False
+    statement: bool = False
+    """True for what only gives a reason: `it is too dark in the kitchen`."""
+
+
+def split_clauses(items: Sequence[Item]) -> list[Clause]:
+    """Split at `and`, `then`, commas and stops where both sides have a predicate of their own.
+
+    A part without one belongs to its neighbour: `the kitchen | and the study`.
+    """
+    parts = _cut(items)
+    merged: list[list[Item]] = []
+    for part in parts:
+        short = merged and len(merged[-1]) + len(part) <= _MAX_ITEMS
+        if short and not part[0].stop and _belong_together(merged[-1], part):
+            merged[-1] = merged[-1] + part
+        else:
+            merged.append(list(part))
+    clauses = [Clause(part, question=_is_question(part), statement=_is_statement(part)) for part in merged]
+    return [
+        clause
+        for clause in clauses
+        if any(item.role not in (EnglishRole.AND, EnglishRole.THEN) for item in clause.items)
+    ]
+
+
+def _cut(items: Sequence[Item]) -> list[list[Item]]:
+    parts: list[list[Item]] = [[]]
+    for item in items:
+        cut = item.comma or item.stop or item.role in (EnglishRole.AND, EnglishRole.THEN, EnglishRole.KEEPER)
+        before = parts[-1]
+        if len(before) >= _MAX_ITEMS or (
+            cut and before and not all(one.role in (EnglishRole.AND, EnglishRole.THEN) for one in before)
+        ):
+            parts.append([])
+        parts[-1].append(item)
+    return [part for part in parts if part]
+
+
+def _belong_together(before: Sequence[Item], part: Sequence[Item]) -> bool:
+    if _is_statement(before):
+        return False
+    if part[0].role is EnglishRole.KEEPER or (before[0].role is EnglishRole.KEEPER and _is_complete(part)):
+        return False
+    if _is_question(before) and not _is_exception(before):
+        return not _is_question(part) and not _has_verb(part)
+    return not (_is_complete(before) and _is_complete(part)) and not (_is_complete(before) and _has_verb(part))
+
+
+def _is_exception(part: Sequence[Item]) -> bool:
+    return any(item.role is EnglishRole.EXCEPTION for item in part) and not _is_complete(part)
+
+
+def _has_verb(part: Sequence[Item]) -> bool:
+    return any(item.role is EnglishRole.VERB for item in part)
+
+
+def _is_question(part: Sequence[Item]) -> bool:
+    question = False
+    for item in part:
+        if item.role is EnglishRole.QUESTION:
+            question = True
+        elif item.role is EnglishRole.VERB:
+            return False
+    return question
+
+
+def _is_complete(part: Sequence[Item]) -> bool:
+    """Return True for a part that says what to do."""
+    verbs = [item.meaning for item in part if item.role is EnglishRole.VERB]
+    if any(verb not in INCOMPLETE_VERBS for verb in verbs):
+        return True
+    for item in part:
+        if item.role in (
+            EnglishRole.PARTICLE,
+            EnglishRole.STEP,
+            EnglishRole.QUESTION,
+            EnglishRole.BASE,
+            EnglishRole.KEEPER,
+        ):
+            return True
+        if item.role is EnglishRole.VALUE and item.value is not None and item.value.kind not in _TIMES:
+            return True
+    return False
+
+
+def _is_statement(part: Sequence[Item]) -> bool:
+    """Return True for `it is too dark here`, `I am cold`, `the bedroom is so bright`."""
+    texts = " ".join(item.text for item in part).split()
+    if _has_verb(part):
+        return False
+    said = any(word in texts for word in ("is", "am", "are"))
+    return said and any(word in texts for word in ("too", "so", "cold"))

@@ -1,0 +1,124 @@
+"""Cuts what a clause leaves out: `except the bedroom`, `but not the TV`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from skillbus.queryir.english.words.items import EnglishRole, Item
+
+_ENDS: Final = frozenset(
+    {
+        EnglishRole.VERB,
+        EnglishRole.QUESTION,
+        EnglishRole.VALUE,
+        EnglishRole.THEN,
+        EnglishRole.KEEPER,
+        EnglishRole.STATE,
+        EnglishRole.BASE,
+    }
+)
+_SKIPPED: Final = frozenset(
+    {EnglishRole.AND, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.QUANTIFIER, EnglishRole.EXCEPTION}
+)
+
+
+@dataclass(slots=True)
+class Exclusion:
+    """Rooms, names and types that are left out."""
+
+    things: list[str] = field(default_factory=list)
+    """Rooms, names and types, as the sentence says them."""
+    type: str | None = None
+    """Type of `the bedroom light`, of which only the room is left out."""
+    type_text: str = ""
+    said: bool = False
+
+
+def cut_exclusion(items: Sequence[Item]) -> tuple[list[Item], Exclusion]:
+    """Return the items without those that are left out, and what is left out."""
+    rest: list[Item] = []
+    exclusion = Exclusion()
+    position = 0
+    while position < len(items):
+        if items[position].role is not EnglishRole.EXCEPTION:
+            rest.append(items[position])
+            position += 1
+            continue
+        end = _find_end(items, position + 1)
+        part = items[position + 1 : end]
+        if any(item.role not in _SKIPPED for item in part):
+            read_exclusion(part, exclusion)
+        position = end
+    return rest, exclusion
+
+
+def _find_end(items: Sequence[Item], start: int) -> int:
+    """Return the end of what an exception leaves out."""
+    opens = not any(
+        item.role in (EnglishRole.TYPE, EnglishRole.NAME, EnglishRole.QUANTIFIER, EnglishRole.VERB)
+        for item in items[: start - 1]
+    )
+    named = False
+    for index in range(start, len(items)):
+        item = items[index]
+        if item.role in _ENDS:
+            return index
+        if item.comma and opens and named and not _continues_list(items, index):
+            return index
+        if item.role is EnglishRole.PARTICLE and named and not _is_preposition(items, index):
+            return index
+        named = named or item.role in (
+            EnglishRole.ROOM,
+            EnglishRole.NAME,
+            EnglishRole.TYPE,
+            EnglishRole.WORD,
+            EnglishRole.REFERENCE,
+        )
+    return len(items)
+
+
+def _continues_list(items: Sequence[Item], index: int) -> bool:
+    """Return True for a comma of a list: another room or name, and a comma or `and` behind it."""
+    for item in items[index:]:
+        if item.role in (EnglishRole.QUANTIFIER, EnglishRole.OTHERS, EnglishRole.VERB):
+            return False
+        if item.role is EnglishRole.AND:
+            return True
+    return False
+
+
+def _is_preposition(items: Sequence[Item], index: int) -> bool:
+    if items[index].text != "on":
+        return False
+    following = [item for item in items[index + 1 : index + 3] if item.text not in ("the", "my", "our")]
+    return bool(following) and following[0].role in (EnglishRole.ROOM, EnglishRole.NAME)
+
+
+def read_exclusion(part: Sequence[Item], exclusion: Exclusion) -> None:
+    """Add rooms, names and types of a noun phrase to what is left out."""
+    exclusion.said = True
+    rooms: list[Item] = []
+    words: list[str] = []
+    for item in part:
+        if item.role is EnglishRole.WORD:
+            words.append(item.text)
+            continue
+        if item.role is EnglishRole.TYPE:
+            if words:
+                exclusion.things.append(" ".join([*words, item.text]))
+            elif rooms:
+                exclusion.type, exclusion.type_text = item.meaning, item.text
+            else:
+                exclusion.things.append(item.text)
+                exclusion.type_text = item.text
+        elif words:
+            exclusion.things.append(" ".join(words))
+        words = []
+        if item.role is EnglishRole.ROOM:
+            rooms.append(item)
+            exclusion.things.append(item.meaning)
+        elif item.role is EnglishRole.NAME:
+            exclusion.things.append(item.meaning)
+    if words:
+        exclusion.things.append(" ".join(words))
+    exclusion.things = [thing[:200] for thing in dict.fromkeys(exclusion.things)][:50]

@@ -1,0 +1,1 @@
+"""Words of an English sentence, and the role of each."""

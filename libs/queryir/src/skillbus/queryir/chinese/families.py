@@ -25,6 +25,7 @@ _FAMILY_TYPES: Final[Mapping[str, str]] = {
         "climate air_conditioner ac thermostat heater heating radiator water_heater fridge refrigerator oven freezer "
         "kettle boiler"
     ),
+    "sensor": "sensor weather person",
     "humidity": "humidifier dehumidifier",
 }
 _FAMILIES: Final = {kind: family for family, kinds in _FAMILY_TYPES.items() for kind in kinds.split()}
@@ -69,6 +70,7 @@ _SWITCHED: Final[Mapping[tuple[str, str], ActionCode]] = {
     ("down", "retractable"): ActionCode.OPEN,
     ("up", "cover"): ActionCode.OPEN,
     ("down", "cover"): ActionCode.CLOSE,
+    ("pause", "cover"): ActionCode.STOP,
     ("stop", "media"): ActionCode.STOP,
 }
 _VERBS: Final[Mapping[str, ActionCode]] = {

@@ -1,5 +1,6 @@
 """Grammar of spoken commands in Chinese: from the words of a sentence to queries."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -13,7 +14,7 @@ from skillbus.queryir.chinese.intents import CommandSigns, Intent, read_intent
 from skillbus.queryir.chinese.lexicon import SenseKind
 from skillbus.queryir.chinese.quantities import Unit
 from skillbus.queryir.chinese.roles import is_describing, is_verb
-from skillbus.queryir.chinese.segmentation import split_words
+from skillbus.queryir.chinese.segmentation import ChineseWord, split_words
 from skillbus.queryir.chinese.targets import Target, collect_targets
 from skillbus.queryir.home import Home
 from skillbus.queryir.sentence import ParsedSentence
@@ -126,6 +127,8 @@ class _CommandReading:
 
     def _choose_type(self, target: Target) -> str | None:
         types = self._imply_types() if self.parts.found and not target.has_head else target.types
+        if self.signs.is_question and not self.signs.locks and len(types) > 1:
+            types = tuple(one for one in types if one != "lock")  # 哪些门开着 asks for doors
         return choose_type(types, self.home, locks=self.signs.locks)
 
     def _imply_types(self) -> tuple[str, ...]:
@@ -195,7 +198,7 @@ class _CommandReading:
             return None
 
         for kind, quantifier in _QUANTIFIERS.items():
-            if any(word.plays(kind) for word in words):
+            if any(word.plays(kind) and not _is_step(words, index) for index, word in enumerate(words)):
                 return quantifier
         count = self._count() or 0
         if count > 1:
@@ -239,6 +242,13 @@ class _CommandReading:
         unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]
         doubt += min(0.4, 0.1 * len(unread))
         return round(max(0.05, 1.0 - doubt), 2)
+
+
+def _is_step(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for 一些 of 调暗一些, not of 一些灯."""
+    after = words[index + 1 : index + 2]
+    heads = (SenseKind.TYPE, SenseKind.KIND, SenseKind.NAME, SenseKind.ROOM)
+    return words[index].plays(SenseKind.STEP) and not (after and after[0].plays(*heads))
 
 
 def _fold(text: str) -> FoldedText:

@@ -218,6 +218,8 @@ def _read_verbless(signs: CommandSigns, family: str) -> Intent:
         return Intent(_choose_question(signs), is_question=True)
     if family == "scene":
         return Intent(ActionCode.ACTIVATE)
+    if family == "sensor":
+        return Intent(ActionCode.QUERY_STATE, is_question=True)
     if signs.complaint is not None:
         return _read_step(signs, family, signs.complaint, guessed=True)
     return Intent()

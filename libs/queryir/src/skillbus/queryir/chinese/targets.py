@@ -197,7 +197,7 @@ class _Collector:
 
     def add_hint(self, index: int) -> None:
         """Take an unknown word for a name that the home does not have, unless another device is named."""
-        named = any(word.plays(SenseKind.NAME, SenseKind.REFERENCE) for word in self.words)
+        named = any(word.plays(*_HEADS, SenseKind.REFERENCE) and not self._touches(word, index) for word in self.words)
         after = self.words[index + 1 : index + 2]
         joined = self._is_after(index, SenseKind.AND) or (bool(after) and after[0].plays(SenseKind.AND))
         if (named or any(target.has_head for target in self.targets)) and not joined:
@@ -217,6 +217,11 @@ class _Collector:
             self.rooms = self.targets.pop().rooms
         self.resume = last + 1
         self._add(index, Target(parts, hint="".join(part.text for part in parts)))
+
+    def _touches(self, word: ChineseWord, index: int) -> bool:
+        """Return True for a type directly before or after an unknown word."""
+        unknown = self.words[index]
+        return (word.start == unknown.end or word.end == unknown.start) and not word.plays(SenseKind.NAME)
 
     @staticmethod
     def _joins(word: ChineseWord, beside: ChineseWord) -> bool:

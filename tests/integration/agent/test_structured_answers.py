@@ -15,8 +15,8 @@ from skillbus.common.testing import WAIT_S
 from skillbus.contracts.errors import ErrorCode
 from skillbus.learner.domain.learning.model_prompt import ask_about
 
-from ...scripted_answers import Answer, Call
-from ...scripted_upstream import Exchange, fail, hang_after
+from ...scripted_answers import Answer, Call, build_chunk
+from ...scripted_upstream import Exchange, fail, hang_after, send_raw
 from .conftest import Agent
 from .test_turns_on_the_bus import Surroundings, around
 
@@ -53,6 +53,12 @@ async def test_a_provider_that_refuses_is_an_error_with_its_reason(
 ) -> None:
     around.upstream.script = lambda _: fail(400, "response_format is not supported")
     with pytest.raises(ModelSilentError, match="response_format is not supported"):
+        await AgentChat(bus.caller, 10).ask_model("auto", ask_about("digest"), AnswerMode.NATIVE)
+
+
+async def test_a_stream_that_is_cut_is_no_answer(bus: Bus, agent: Agent, around: Surroundings) -> None:
+    around.upstream.script = lambda _: send_raw(build_chunk({"content": '{"items": ['}), end=False)
+    with pytest.raises(ModelSilentError, match="a part of its answer had come"):
         await AgentChat(bus.caller, 10).ask_model("auto", ask_about("digest"), AnswerMode.NATIVE)
 
 

@@ -164,7 +164,12 @@ _OF_EVERYONE: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint not i
 
 BUS_USERS: Final = (
     BusUser("embedder", Zone.CORE, keeps_keys=(REGISTRY,)),
-    BusUser("retriever", Zone.CORE, calls=(EMBED_TEXTS, FIND_KNOWLEDGE, LOAD_HOME), keeps_keys=(DIALOGUES,)),
+    BusUser(
+        "retriever",
+        Zone.CORE,
+        calls=(EMBED_TEXTS, FIND_KNOWLEDGE, LOAD_HOME, FIND_CHAT_MODELS, CHAT, CANCEL_TURN),
+        keeps_keys=(DIALOGUES,),
+    ),
     BusUser(
         "learner",
         Zone.CORE,

@@ -2,6 +2,7 @@
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.retriever.domain.errors import (
+    ModelMissingError,
     RecordUnavailableError,
     RetrieverError,
     StoreUnavailableError,
@@ -16,6 +17,8 @@ def to_wire(error: Exception) -> RequestError | None:
             return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))
         case RecordUnavailableError():
             return RequestError(ErrorCode.UNAVAILABLE, str(error))
+        case ModelMissingError():
+            return RequestError(ErrorCode.MODEL_UNAVAILABLE, str(error))
         case TokenizerUnknownError():
             return RequestError(ErrorCode.NOT_FOUND, str(error))
         case RetrieverError():

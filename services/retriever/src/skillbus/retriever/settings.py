@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from skillbus.contracts.agent.chat import AUTO_MODEL
+
 
 class RetrieverSettings(BaseSettings):
     """Settings from `SKILLBUS_RETRIEVER_*`."""
@@ -37,6 +39,15 @@ class RetrieverSettings(BaseSettings):
     """Embedded queries in the cache, some 8 kB each, and 2 kB a sentence."""
     cached_devices: int = Field(default=30_000, ge=1)
     """Devices of the homes in the cache, together; 5 kB each."""
+    parser_model: str = Field(default=AUTO_MODEL, max_length=300)
+    """Chat model that reads sentences: `auto`, the default one of the registry, or `provider/name`. Empty means none:
+    only the grammar reads, and nothing leaves the service."""
+    parser_threshold: float = Field(default=0.75, ge=0.0, le=1.0)
+    """Confidence of the grammar below which the parser `auto` asks the chat model."""
+    parser_timeout_s: float = Field(default=5.0, gt=0, le=60)
+    """Seconds that the chat model may take for one sentence; the grammar's reading is returned then."""
+    parser_answers: int = Field(default=1024, ge=1)
+    """Answers of the chat model in the cache, some 2 kB each."""
     permits: int = Field(default=256, ge=1)
     """Requests of each kind at the same time; more are refused with 429."""
 

@@ -5,12 +5,14 @@ from contextlib import asynccontextmanager
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
+from skillbus.common.chat.agent_chat import AgentChat
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever import tool_search as contract
 from skillbus.contracts.retriever.command_resolution import PARSE_QUERY, RESOLVE_COMMAND, SEARCH_COMMANDS
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
 from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
+from skillbus.retriever.adapters.bus_chat_models import BusChatModels
 from skillbus.retriever.adapters.bus_dialogues import BusDialogues
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder, QueryCache
 from skillbus.retriever.adapters.bus_homes import BusHomes
@@ -25,7 +27,7 @@ from skillbus.retriever.domain.commands.search import CommandSearch
 from skillbus.retriever.domain.context.builder import ContextBuilder
 from skillbus.retriever.domain.knowledge.nearest import NearestKnowledge
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
-from skillbus.retriever.domain.resolution.grammar_parser import GrammarParser
+from skillbus.retriever.domain.resolution.model.parser import ModelParser, ModelParserSettings
 from skillbus.retriever.domain.resolution.resolver import CommandResolver
 from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.errors_on_the_wire import to_wire
@@ -49,7 +51,7 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     resolver = CommandResolver(
         BusHomes(bus.caller, settings.cached_devices),
         BusDialogues(bus),
-        GrammarParser(),
+        _build_parser(bus, settings),
         commands,
         VectorDevices(store, embedder),
     )
@@ -69,3 +71,11 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     await store.health()
     async with usage.running(), serve_routes(bus, SERVICE, routes, health, to_wire):
         yield health
+
+
+def _build_parser(bus: Bus, settings: RetrieverSettings) -> ModelParser:
+    chat = AgentChat(bus.caller, settings.parser_timeout_s)
+    chosen = ModelParserSettings(
+        settings.parser_model, settings.parser_threshold, settings.parser_timeout_s, settings.parser_answers
+    )
+    return ModelParser(chat, BusChatModels(bus.caller), chosen)

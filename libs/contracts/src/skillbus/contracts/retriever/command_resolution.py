@@ -219,7 +219,7 @@ PARSE_QUERY: Final = Endpoint(
     request=ParseQuery,
     reply=QueryParsed,
     summary="Parse a spoken command in Chinese or English into its fields.",
-    raises=(ErrorCode.NOT_FOUND,),
+    raises=(ErrorCode.NOT_FOUND, ErrorCode.MODEL_UNAVAILABLE),
     timeout_s=30.0,
     example={"text": "打开除卧室以外的灯"},
 )
@@ -229,7 +229,7 @@ RESOLVE_COMMAND: Final = Endpoint(
     request=ResolveCommand,
     reply=CommandResolved,
     summary="Resolve a spoken command to devices of a home and their commands with arguments.",
-    raises=(ErrorCode.NOT_FOUND, ErrorCode.VECTOR_STORE_UNAVAILABLE),
+    raises=(ErrorCode.NOT_FOUND, ErrorCode.VECTOR_STORE_UNAVAILABLE, ErrorCode.MODEL_UNAVAILABLE),
     timeout_s=30.0,
     example={"text": "打开除卧室以外的灯", "home": "Green House"},
 )

@@ -3,6 +3,7 @@
 RetrieverError
 ├── StoreUnavailableError    the vector store does not answer; an empty result would be wrong
 ├── RecordUnavailableError   the learner does not answer; nobody else knows what may be shown
+├── ModelMissingError        no chat model is configured, and the caller wants one
 ├── TokenizerUnknownError    there is no tokenizer of that name
 └── TokenizerUnusableError   the tokenizer exists and cannot be used
 """
@@ -18,6 +19,10 @@ class StoreUnavailableError(RetrieverError):
 
 class RecordUnavailableError(RetrieverError):
     """The learner does not answer what may be shown; the message says why."""
+
+
+class ModelMissingError(RetrieverError):
+    """There is no chat model to read sentences; the message says how to configure one."""
 
 
 class TokenizerUnknownError(RetrieverError):

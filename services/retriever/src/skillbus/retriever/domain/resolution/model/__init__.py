@@ -1,0 +1,1 @@
+"""Reading of sentences by a chat model: the question, its answer, and when it is asked."""

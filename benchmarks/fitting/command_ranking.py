@@ -28,6 +28,7 @@ from skillbus.contracts.indexer.commands import CommandSpec
 from skillbus.queryir.writing import fold_name
 from skillbus.relevance.command_evidence import (
     CONTRARY,
+    ELSEWHERE,
     FULFILLED,
     CommandRelevance,
     derive_command_relevance,
@@ -49,8 +50,9 @@ OWN = Path(__file__).resolve().parent / "own_commands"
 SEED = 7
 FOLDS = 5
 CANDIDATES = 20
-WEIGHTS = ("dense", "lexical", "contrary", "fulfilled", "offset")
+WEIGHTS = ("dense", "lexical", "contrary", "fulfilled", "elsewhere", "offset")
 Floats = NDArray[np.float64]
+FloatArray = NDArray[np.floating]  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,22 @@ class Library:
         return scores / compute_rarest_idf(len(self.commands))
 
     def compare(self, texts: Sequence[str]) -> Floats:
-        """Return contradictions and fulfilments, of shape (2, texts, commands)."""
+        """Return contradictions, fulfilments and other topics, of shape (3, texts, commands)."""
         read = [read_meaning(text) for text in texts]
-        contrary = [[float(one.contradicts(other)) for other in self.meanings] for one in read]
-        return np.array([contrary, [[float(one.is_fulfilled_by(other)) for other in self.meanings] for one in read]])
+        return np.array(
+            [
+                [[float(one.contradicts(other)) for other in self.meanings] for one in read],
+                [
+                    [one.is_fulfilled_by(other) * (1.0 if one.topics else 2.0) for other in self.meanings]
+                    for one in read
+                ],
+                [[float(one.is_elsewhere(other)) for other in self.meanings] for one in read],
+            ]
+        )
 
     @cached_property
     def features(self) -> Floats:
-        """Logit of the cosine, words, contradiction, fulfilment, 1."""
+        """Logit of the cosine, words, contradiction, fulfilment, another topic, 1."""
         texts = [query.text for query in self.queries]
         return features_of(self.asked @ self.described.T, self.words_of(texts), *self.compare(texts))
 
@@ -132,9 +142,9 @@ class Library:
         }
 
 
-def features_of(cosines: Floats, words: Floats, contrary: Floats, fulfilled: Floats) -> Floats:
+def features_of(cosines: FloatArray, words: Floats, contrary: Floats, fulfilled: Floats, elsewhere: Floats) -> Floats:
     near = np.clip(np.maximum(cosines, 0.1 * np.minimum(1, words)), 0.01, 0.99)
-    return np.stack([np.log(near / (1 - near)), words, contrary, fulfilled, np.ones_like(words)], axis=-1)
+    return np.stack([np.log(near / (1 - near)), words, contrary, fulfilled, elsewhere, np.ones_like(words)], axis=-1)
 
 
 def load_library(folder: Path, model: str) -> Library:
@@ -163,7 +173,7 @@ def variants_of(library: Library) -> dict[str, dict[str, float]]:
     plain_index = Bm25([" ".join(some) for some in descriptions], ids, build_search_encoder())
     plain = np.stack([plain_index.compute_scores(text) for text in texts]) / compute_rarest_idf(len(ids))
     mean, words = library.asked @ library.described.T, library.words_of(texts)
-    none, (contrary, fulfilled) = np.zeros_like(words), library.compare(texts)
+    none, (contrary, fulfilled, _) = np.zeros_like(words), library.compare(texts)
     ranked = {
         "dense, Chinese descriptions": zh,
         "dense, English descriptions": en,
@@ -173,20 +183,21 @@ def variants_of(library: Library) -> dict[str, dict[str, float]]:
         "dense, mean of both": mean,
         "words with translations": plain,
         "words and meanings": words,
-        "dense and words": np.asarray(features_of(mean, plain, none, none) @ product_weights()),
-        "dense, words and meanings": np.asarray(features_of(mean, words, none, none) @ product_weights()),
+        "dense and words": np.asarray(features_of(mean, plain, none, none, none) @ product_weights()),
+        "dense, words and meanings": np.asarray(features_of(mean, words, none, none, none) @ product_weights()),
         "the same, the nearer of both": np.asarray(
-            features_of(np.maximum(zh, en), words, none, none) @ product_weights()
+            features_of(np.maximum(zh, en), words, none, none, none) @ product_weights()
         ),
-        "all, with contradictions": np.asarray(features_of(mean, words, contrary, none) @ product_weights()),
-        "all, with fulfilments": np.asarray(features_of(mean, words, contrary, fulfilled) @ product_weights()),
+        "all, with contradictions": np.asarray(features_of(mean, words, contrary, none, none) @ product_weights()),
+        "all, with fulfilments": np.asarray(features_of(mean, words, contrary, fulfilled, none) @ product_weights()),
+        "all, with other topics": np.asarray(library.features @ product_weights()),
     }
     return {name: library.hits(scores) for name, scores in ranked.items()}
 
 
 def product_weights() -> Floats:
     relevance = derive_command_relevance(build_relevance(find_calibration(DEFAULT_MODEL)))
-    return np.array([relevance.dense, relevance.lexical, -CONTRARY, FULFILLED, relevance.offset])
+    return np.array([relevance.dense, relevance.lexical, -CONTRARY, FULFILLED, -ELSEWHERE, relevance.offset])
 
 
 def fit_map(library: Library, rows: NDArray[np.int64]) -> Floats:
@@ -199,7 +210,10 @@ def fit_map(library: Library, rows: NDArray[np.int64]) -> Floats:
             values.extend(library.features[query, some])
             answers.extend([answer] * len(some))
             weights.extend([share / len(some)] * len(some))
-    return logistic(np.array(values), np.array(answers), np.array(weights))
+    rows_of, held = np.array(values), WEIGHTS.index("elsewhere")
+    given = rows_of[:, held] * -ELSEWHERE  # held at half of what the fit says
+    found = logistic(np.delete(rows_of, held, axis=1), np.array(answers), np.array(weights), given)
+    return np.insert(found, held, -ELSEWHERE)
 
 
 def fit_alone(library: Library) -> dict[str, float]:
@@ -218,11 +232,14 @@ def fit_alone(library: Library) -> dict[str, float]:
     return {"power": power, "half": float(np.exp(-offset / power)), "contrary": -contrary_weight}
 
 
-def logistic(values: Floats, answers: Floats, weights: Floats) -> Floats:
-    """Weighted logistic regression by Newton's method, with a ridge: contradictions nearly separate the classes."""
+def logistic(values: Floats, answers: Floats, weights: Floats, given: Floats | float = 0.0) -> Floats:
+    """Weighted logistic regression by Newton's method, with a ridge: contradictions nearly separate the classes.
+
+    `given` are log-odds that are not fitted.
+    """
     found = np.zeros(values.shape[1])
     for _ in range(80):
-        likely = 1 / (1 + np.exp(-np.clip(values @ found, -30, 30)))
+        likely = 1 / (1 + np.exp(-np.clip(values @ found + given, -30, 30)))
         curve = (values * (weights * likely * (1 - likely))[:, None]).T @ values + 1e-3 * np.eye(len(found))
         found += np.linalg.solve(curve, values.T @ (weights * (answers - likely)) - 1e-3 * found)
     return found

@@ -98,6 +98,13 @@ def test_a_command_fulfils_a_phrase_if_it_does_all_that_the_phrase_says(
     assert read_meaning(phrase).is_fulfilled_by(read_meaning(command)) is expected
 
 
+def test_texts_with_different_topics_are_elsewhere_and_texts_without_a_topic_are_not() -> None:
+    assert read_meaning("打开窗帘").is_elsewhere(read_meaning("Turn the volume up"))
+    assert not read_meaning("打开窗帘").is_elsewhere(read_meaning("Open the curtain"))
+    assert not read_meaning("打开").is_elsewhere(read_meaning("Open the curtain"))
+    assert not read_meaning("打开窗帘").is_elsewhere(read_meaning("Turn the device on"))
+
+
 def test_words_of_both_languages_share_their_meanings() -> None:
     text = build_command_lexical_text({"zh": "调高音量"}, "audioVolume", "volumeUp").split()
 

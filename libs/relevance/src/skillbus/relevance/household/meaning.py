@@ -64,6 +64,10 @@ class Meaning:
         """Return True if the other does all that this one says: one of its actions, and to all of its topics."""
         return bool(self.actions & other.actions) and self.topics <= other.topics
 
+    def is_elsewhere(self, other: "Meaning") -> bool:
+        """Return True if both have topics, and none in common."""
+        return bool(self.topics) and bool(other.topics) and not self.topics & other.topics
+
     def list_terms(self) -> list[str]:
         """Return a term of each action and topic for the lexical side; no word of a language is equal to one."""
         named = [f"action{name}" for name in self.actions] + [f"topic{name}" for name in self.topics]

@@ -10,6 +10,7 @@ from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import EXAMPLE_ID, Instant, KnowledgeId, KnowledgeItem
 from skillbus.contracts.learner.learned import LearnedItem, LearnedKind
+from skillbus.contracts.learner.versions import KnowledgeFieldDiff
 from skillbus.contracts.message import Message, ProjectMessage
 
 
@@ -81,6 +82,8 @@ class WaitingProposal(Message):
     item: KnowledgeItem
     proposal: Proposal
     other: KnowledgeItem | None = None
+    changes: tuple[KnowledgeFieldDiff, ...] = ()
+    """Differences from `other` to `item`. Only in the reply to `get_proposal`."""
 
 
 class ListProposals(ProjectMessage):

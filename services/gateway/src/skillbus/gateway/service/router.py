@@ -35,7 +35,6 @@ from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoute
 from skillbus.gateway.service.learning import LearningRoutes, add_learning_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
-from skillbus.gateway.service.pages.knowledge import KnowledgePages
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.router import add_pages
 from skillbus.gateway.service.runs.calls import CallRoutes, add_call_routes
@@ -125,5 +124,5 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     openai_errors = ("application/json", OpenAiErrorBody.__name__)
     add_chat_routes(DocumentedRouter(router, _OPENAI, openai_errors), ChatRoutes(parts.turns))
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
-    add_pages(router, parts.login_pages, KnowledgePages(caller))
+    add_pages(router, parts.login_pages, caller)
     return router

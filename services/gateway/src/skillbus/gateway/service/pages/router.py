@@ -14,17 +14,20 @@ from skillbus.contracts.http import Problem
 from skillbus.gateway.domain.access.login_link import LOGIN_PATH
 from skillbus.gateway.domain.access.route_rule import RouteRule
 from skillbus.gateway.domain.http_headers import prefers_media_type
+from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.pages.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import render_page
+from skillbus.gateway.service.pages.review import REVIEW_PAGE, ReviewPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
 _PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics", "/assets/")
 """Beginnings of paths whose problems are always documents for programs."""
 
 
-def add_pages(router: APIRouter, login: LoginPages, knowledge: KnowledgePages) -> None:
+def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     """Add the routes of all pages."""
+    knowledge, review = KnowledgePages(caller), ReviewPages(caller)
     _add_page(router, LOGIN_PATH, None, login.show_login)
     item = f"{KNOWLEDGE_PAGE}/{{id}}"
     _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
@@ -33,6 +36,8 @@ def add_pages(router: APIRouter, login: LoginPages, knowledge: KnowledgePages) -
     _add_page(router, item, Role.READER, knowledge.show_item)
     _add_page(router, f"{item}/edit", Role.EDITOR, knowledge.edit_item)
     _add_page(router, f"{item}/history", Role.READER, knowledge.show_history)
+    _add_page(router, REVIEW_PAGE, Role.READER, review.show_queue)
+    _add_page(router, f"{REVIEW_PAGE}/{{id}}", Role.READER, review.show_candidate)
 
 
 def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope, problem: Problem) -> Response:

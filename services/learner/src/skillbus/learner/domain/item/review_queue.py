@@ -1,5 +1,6 @@
 """The review queue: lists the proposals of learning, and carries out decisions about pending items."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from skillbus.contracts.learner.versions import ItemReviewed, KnowledgeReviewed,
 from skillbus.learner.domain.errors import LearnerError
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item.lifecycle import Attribution
+from skillbus.learner.domain.item.listing import diff_items
 from skillbus.learner.domain.item.ports import ReviewedItem, ReviewStore
 from skillbus.learner.domain.item.review import read_review
 
@@ -54,7 +56,12 @@ class ReviewQueue:
         return ProposalsListed(proposals=tuple(page), total=total, next=page[-1].item.id if more else None)
 
     async def get_proposal(self, request: GetProposal) -> WaitingProposal:
-        return await self.store.get_proposal(request.project, request.id)
+        """Return a proposal, with the differences to the item that it would change."""
+        found = await self.store.get_proposal(request.project, request.id)
+        if found.other is None:
+            return found
+        changes = await asyncio.to_thread(diff_items, found.other, found.item)
+        return found.model_copy(update={"changes": changes})
 
 
 def _to_ref(item: KnowledgeItem) -> KnowledgeRef:

@@ -15,12 +15,27 @@ function showError(form, text) {
 function readField(field) {
   if (field.dataset.type === "list") return field.value.split(/[,，]/).map((word) => word.trim()).filter(Boolean);
   if (field.dataset.type === "integer") return field.value === "" ? null : Number(field.value);
+  if (field.dataset.type === "date") return `${field.value}T00:00:00Z`;
   return field.value;
 }
 
-function readForm(form) {
-  const fields = [...form.elements].filter((field) => field.name && (field.type !== "checkbox" || field.checked));
-  return Object.fromEntries(fields.map((field) => [field.name, readField(field)]));
+// Fields with data-only are sent with the buttons of these values alone, those with data-optional only if they are filled,
+// and fields of an inner object, such as `changes.title`, only if they were changed.
+function readForm(form, button) {
+  const body = button && button.name ? { [button.name]: button.value } : {};
+  for (const field of form.elements) {
+    const { only, optional } = field.dataset;
+    if (!field.name || field.type === "submit" || (field.type === "checkbox" && !field.checked)) continue;
+    if (only && !only.split(" ").includes(button && button.value)) continue;
+    if (optional !== undefined && field.value === "") continue;
+    const [outer, inner] = field.name.split(".");
+    if (inner === undefined) {
+      body[outer] = outer in body && field.dataset.type === "list" ? [...body[outer], ...readField(field)] : readField(field);
+    } else if (field.value !== field.defaultValue) {
+      body[outer] = { ...body[outer], [inner]: readField(field) };
+    }
+  }
+  return body;
 }
 
 function callApi(method, path, body, headers = {}) {
@@ -43,10 +58,12 @@ async function explainRefusal(form, response) {
   return [problem.detail || response.statusText, problem.code && `(${problem.code})`].filter(Boolean).join(" ");
 }
 
-async function submitForm(form) {
+async function submitForm(form, button) {
   if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
+  const needed = button && button.dataset.needs && form.elements[button.dataset.needs];
+  if (needed && !needed.value) { needed.focus(); return; }
   const [method, path] = form.dataset.api.split(" ");
-  const fields = readForm(form);
+  const fields = readForm(form, button);
   const body = method === "DELETE" || Object.keys(fields).length === 0 ? null : fields;
   const headers = form.dataset.match ? { "If-Match": `"${form.dataset.match}"` } : {};
   const buttons = [...form.querySelectorAll("button")].filter((button) => !button.disabled);
@@ -60,12 +77,29 @@ async function submitForm(form) {
     }
     forgetDraft(form);
     const reply = response.status === 204 ? {} : await response.json();
+    if (form.dataset.batch !== undefined) { showOutcomes(form, reply); return; }
+    const refused = (reply.results || []).find((result) => result.ok === false);
+    if (refused) { showError(form, `${refused.error} (${refused.code})`); return; }
     location.assign(fillIn(form.dataset.next || location.pathname, reply));
   } catch (error) {
     showError(form, page.offline);
   } finally {
     buttons.forEach((button) => { button.disabled = false; });
   }
+}
+
+// A batch has a result for each row: those that succeeded leave, the others say why not.
+function showOutcomes(form, reply) {
+  for (const result of reply.results) {
+    const row = form.querySelector(`[data-id="${CSS.escape(result.id)}"]`);
+    if (result.ok) { row.remove(); continue; }
+    const place = row.querySelector("[data-outcome]");
+    place.textContent = `${result.error} (${result.code})`;
+    place.hidden = false;
+  }
+  const place = form.querySelector("[data-result]");
+  place.textContent = form.dataset.done.replace("{succeeded}", reply.succeeded).replace("{failed}", reply.failed);
+  place.hidden = false;
 }
 
 // After a conflict the form holds the version that the server has, so that a second, deliberate save succeeds.
@@ -121,7 +155,22 @@ function formatSelection(button) {
 document.addEventListener("submit", (event) => {
   if (!event.target.dataset.api) return;
   event.preventDefault();
-  submitForm(event.target);
+  submitForm(event.target, event.submitter);
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.dataset.all === undefined) return;
+  for (const box of event.target.form.querySelectorAll('input[type="checkbox"][name]')) box.checked = event.target.checked;
+});
+
+// Keys of a page press the button that shows them, unless somebody types.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  const key = event.key.toLowerCase();
+  const button = document.querySelector(`button[data-key="${CSS.escape(key)}"]`);
+  if (button !== null) button.click();
+  const details = document.querySelector("form[data-review] details");
+  if (key === "e" && details !== null) { details.open = true; details.querySelector("textarea").focus(); event.preventDefault(); }
 });
 
 document.addEventListener("click", (event) => {

@@ -23,7 +23,7 @@ async def _index(system: System) -> Json:
     answer = await system.http.get("/api/indexes")
     assert answer.status_code == 200, answer.text
     indexes: dict[str, Json] = {index["alias"]: index for index in answer.json()["indexes"]}
-    assert set(indexes) == {"tools", "knowledge"}
+    assert set(indexes) == {"tools", "knowledge", "devices", "commands"}
     return indexes["tools"]
 
 

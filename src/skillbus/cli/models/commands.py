@@ -28,7 +28,7 @@ from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
 def complete_index(incomplete: str) -> list[str]:
     """Return the indexes that begin with the text."""
-    return [name for name in ("tools", "knowledge") if name.startswith(incomplete)]
+    return [name for name in ("tools", "knowledge", "devices", "commands") if name.startswith(incomplete)]
 
 
 ModelName = Annotated[
@@ -65,7 +65,9 @@ Queries = Annotated[
     Path, typer.Option("--queries", exists=True, dir_okay=False, help="JSON lines with query and relevant tool ids.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the numbers, and save nothing.")]
-Alias = Annotated[str, typer.Argument(help="Name of the index: tools or knowledge.", autocompletion=complete_index)]
+Alias = Annotated[
+    str, typer.Argument(help="Index: tools, knowledge, devices or commands.", autocompletion=complete_index)
+]
 Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the indexes use the model.")]
 FollowSwitch = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the switch is done.")]
 

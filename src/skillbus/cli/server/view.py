@@ -22,6 +22,8 @@ _COUNTS: Final = {
     "tools": "tools besides skills, all projects",
     "waiting": "skills waiting to be indexed, all projects",
     "points": "points in the vector store, all projects",
+    "devices": "devices of homes, all projects",
+    "commands": "commands of devices, all projects",
 }
 
 
@@ -46,7 +48,7 @@ def render_audit(report: AuditReport) -> RenderableType:
     if differences := list(_list_differences(report)):
         headings = ("between", "difference", "count", "ids")
         parts += [Text(), tables.build_table(headings, differences, numbers=("count",))]
-    verdict = "Catalogue, knowledge base, indexes and callable tools " + ("agree." if report.agrees else "differ.")
+    verdict = "Records, indexes and callable tools " + ("agree." if report.agrees else "differ.")
     return Group(*parts, Text(verdict, "bold"))
 
 
@@ -58,6 +60,12 @@ def _count_parts(report: AuditReport) -> Iterator[tuple[str, str]]:
     if index is not None and (index.knowledge is not None or index.knowledge_indexed is not None):
         yield "active knowledge items", _format_number(index.knowledge)
         yield "indexed knowledge items", _format_number(index.knowledge_indexed)
+    if index is not None and (index.devices or index.devices_indexed):
+        yield "devices", str(index.devices)
+        yield "indexed devices", str(index.devices_indexed)
+    if index is not None and (index.commands or index.commands_indexed):
+        yield "commands of devices", str(index.commands)
+        yield "indexed commands", str(index.commands_indexed)
     yield "active MCP and builtin tools", _format_number(calls.catalogued if calls else None)
     yield "callable tools", _format_number(calls.callable if calls else None)
 

@@ -19,7 +19,8 @@ from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import DocumentedRouter
 
 AliasInPath = Annotated[
-    str, Path(pattern=r"^[a-z0-9_-]{1,64}$", description="Alias of the index: `tools` or `knowledge`.")
+    str,
+    Path(pattern=r"^[a-z0-9_-]{1,64}$", description="Alias: `tools`, `knowledge`, `devices` or `commands`."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Knowledge of a project is neither seen, nor changed, nor told of by any request of another."""
+"""Knowledge and homes of a project are neither seen, nor changed, nor told of by any request of another."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from skillbus.contracts.catalogue import ENDPOINTS
 from skillbus.contracts.errors import ErrorCode, RequestError
 
 from .conftest import Json, System, problem
+from .home_neighbours import DIALOGUE, SECRET, SHARED, HomeNeighbours, find_told, make_device, settle_homes
 from .knowledge_neighbours import ABOVE, EXTERNAL_ID, KEY, STATUSES, STRANGER, WORD, Neighbours, objects, settled
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -237,3 +238,85 @@ async def test_what_a_project_inherits_is_gone_with_the_reply_that_takes_its_par
         assert await seen() == {STRANGER}
         await neighbours.ask("set_knowledge_parent", {"project": STRANGER, "parent": ABOVE})
         assert await seen() == {STRANGER, ABOVE}
+
+
+_SPOKEN: Final[list[Json]] = [
+    {"text": text, "parser": "rules"} for text in (f"打开{WORD}灯", "turn on all lamps", "打开所有的灯")
+]
+_REFERENCES: Final[list[Json]] = [
+    {"text": "打开那个", "parser": "rules"},
+    {"text": "打开它", "parser": "rules", "last_mentioned": ["lamp"]},
+]
+_HOME_CASES: Final[dict[str, Callable[[HomeNeighbours], Sequence[Json]]]] = {
+    "list_devices": lambda it: [{}, {"home": SECRET}, {"room": "northern-room"}, {"text": WORD}, {"after": it.cursor}],
+    "list_homes": lambda it: [{}],
+    "load_home": lambda it: [{"home": SECRET}, {"home": SHARED}, {"home": SHARED, "known": it.revision}],
+    "list_commands": lambda it: [{}, {"text": WORD}, {"capability": "switch"}],
+    "search_commands": lambda it: [{"query": WORD}, {"query": "打开", "capabilities": ["switch"]}],
+    "parse_query": lambda it: [{**one, "home": home} for home in (SHARED, SECRET) for one in _SPOKEN],
+    "resolve_command": lambda it: [
+        {**one, "home": home, "session": DIALOGUE} for home in (SHARED, SECRET) for one in (*_SPOKEN, *_REFERENCES)
+    ],
+    "put_devices": lambda it: [{"devices": [make_device(home, "Mine now", "mine")]} for home in (SHARED, SECRET)],
+    "put_commands": lambda it: [
+        {
+            "commands": [
+                {
+                    "id": "northern-switch.on",
+                    "capability": {"id": "switch"},
+                    "command": {"id": "on"},
+                    "description": "Mine",
+                }
+            ]
+        }
+    ],
+    "remove_devices": lambda it: [
+        {"home": SECRET, "ids": ["lamp"]},
+        {"home": SECRET},
+        {"home": SHARED, "ids": ["lamp"]},
+        {"home": SHARED},
+    ],
+    "remove_commands": lambda it: [{"ids": ["northern-switch.on"]}],
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def home_neighbours(system: System) -> HomeNeighbours:
+    return await settle_homes(system)
+
+
+async def test_every_request_about_homes_is_tried() -> None:
+    modules = {"devices", "commands", "command_resolution"}
+    about = {endpoint.name for endpoint in ENDPOINTS if endpoint.request.__module__.rsplit(".", 1)[-1] in modules}
+    assert about == set(_HOME_CASES)
+
+
+@pytest.mark.parametrize("name", _HOME_CASES)
+async def test_no_request_tells_of_the_homes_of_another_project_or_changes_them(
+    home_neighbours: HomeNeighbours, name: str
+) -> None:
+    before = await home_neighbours.list_owned()
+    for case in _HOME_CASES[name](home_neighbours):
+        asked: Json = {"project": STRANGER, **case}
+        said = await _ask_or_miss(home_neighbours, name, asked)
+        assert find_told(said, json.dumps(asked)) == [], asked
+    assert await home_neighbours.list_owned() == before
+
+
+async def _ask_or_miss(neighbours: HomeNeighbours, name: str, asked: Json) -> str:
+    """What is replied, also if it is that there is no such home."""
+    try:
+        return json.dumps(await neighbours.ask(name, asked))
+    except RequestError as refused:
+        if refused.code is not ErrorCode.NOT_FOUND:
+            raise
+        return f"{refused} {json.dumps(refused.details)}"
+
+
+async def test_it_stands_for_nothing_that_another_project_mentioned(home_neighbours: HomeNeighbours) -> None:
+    lamp = make_device("cabin", "吸顶灯", "study")
+    await home_neighbours.ask("put_devices", {"project": "west", "devices": [lamp]})
+    spoken: Json = {"project": "west", "home": "cabin", "text": "打开它", "session": DIALOGUE, "parser": "rules"}
+    (resolved,) = objects(await home_neighbours.ask("resolve_command", spoken), "results")
+    assert resolved["status"] == "unresolved"
+    assert resolved["question"]

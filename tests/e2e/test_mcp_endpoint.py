@@ -48,7 +48,15 @@ print("painting", flush=True)
 if "--linger" in sys.argv: time.sleep(60)
 print("done")
 """
-TOOLS = {"search_tools", "call_tool", "run_skill", "search_knowledge", "build_context", "suggest_knowledge"}
+TOOLS = {
+    "search_tools",
+    "call_tool",
+    "run_skill",
+    "search_knowledge",
+    "build_context",
+    "suggest_knowledge",
+    "resolve_command",
+}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -99,6 +107,19 @@ def structure(result: types.CallToolResult) -> Any:
 
 def said(result: types.CallToolResult) -> str:
     return "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
+
+
+async def test_an_agent_learns_which_command_of_which_device_a_sentence_means(system: System) -> None:
+    lamp = {"id": "lamp-1", "name": "台灯", "room": "书房", "type": "light", "capabilities": ["switch"]}
+    on = {"id": "switch.on", "capability": {"id": "switch"}, "command": {"id": "on"}, "description": "打开设备"}
+    assert (await system.http.put("/api/devices?home=villa", json=[lamp])).json()["counts"]["created"] == 1
+    assert (await system.http.put("/api/commands", json=[on])).json()["counts"]["created"] == 1
+    async with connected(system, await make_key(system, "reader")) as session:
+        (named,) = structure(await session.call_tool("resolve_command", {"text": "打开书房的灯"}))["results"]
+        (meant,) = structure(await session.call_tool("resolve_command", {"text": "打开它"}))["results"]
+    device = {"id": "lamp-1", "name": "台灯", "room": "书房", "command": "switch.on", "arguments": {}}
+    assert (named["status"], named["devices"]) == ("resolved", [device])
+    assert (meant["status"], meant["devices"]) == ("resolved", [device])
 
 
 @pytest.mark.usefixtures("painter")

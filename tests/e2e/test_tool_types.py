@@ -35,7 +35,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SERVER = Path(__file__).with_name("weather_server.py")
 BUILTINS = (
     *("calculate", "datetime", "list_files", "platform", "read_file", "read_result", "read_skill"),
-    *("run_code", "search_tools", "write_file"),
+    *("resolve_command", "run_code", "search_tools", "write_file"),
 )
 REQUIRED = {"id", "name", "description", "score", "tool_type"}
 """tool-type.md § 3.3.2, the fields that every result has."""

@@ -39,7 +39,16 @@ from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, 
 from .catalogue import AgentCatalogue
 from .conftest import Agent
 
-NAMES = ("calculate", "datetime", "list_files", "platform", "read_file", "search_tools", "write_file")
+NAMES = (
+    "calculate",
+    "datetime",
+    "list_files",
+    "platform",
+    "read_file",
+    "resolve_command",
+    "search_tools",
+    "write_file",
+)
 IDS = {f"builtin:{name}" for name in NAMES}
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -14,9 +14,10 @@ from skillbus.contracts.retriever.command_resolution import (
     ResolvedDevice,
     ResolvedQuery,
 )
-from skillbus.contracts.retriever.query_ir import QueryIR
+from skillbus.contracts.retriever.query_ir import QueryArguments, QueryIR
 
 QUERY = QueryIR(action="打开", confidence=1)
+DIM = QueryIR(action="打开", arguments=QueryArguments(brightness=50), confidence=1)
 ON = ResolvedCommandCall(
     id="switch.on",
     capability="switch",
@@ -59,12 +60,13 @@ def test_an_unclear_home_is_refused_with_the_names_of_all(names: tuple[str, ...]
 
 
 def test_a_model_is_told_device_command_and_arguments_and_nothing_empty() -> None:
-    result = ResolvedQuery(query=QUERY, status=ResolutionStatus.RESOLVED, devices=(lamp(1),), confidence=0.98765)
+    result = ResolvedQuery(query=DIM, status=ResolutionStatus.RESOLVED, devices=(lamp(1),), confidence=0.98765)
     assert summarize_resolution(resolved(result)) == {
         "results": [
             {
                 "status": "resolved",
                 "action": "打开",
+                "values": {"brightness": 50},
                 "devices": [
                     {"id": "d1", "name": "灯", "room": "书房", "command": "switch.on", "arguments": {"level": 50}}
                 ],
@@ -101,9 +103,9 @@ def test_a_model_is_told_what_to_ask_and_why_devices_were_dropped() -> None:
 
 def test_a_model_is_told_how_many_devices_were_left_out_and_that_a_sentence_is_no_command() -> None:
     many = tuple(map(lamp, range(DEVICES_MAX + 7)))
-    result = ResolvedQuery(query=QUERY, status=ResolutionStatus.RESOLVED, devices=many, confidence=1)
+    result = ResolvedQuery(query=QUERY, status=ResolutionStatus.RESOLVED, devices=many, more_devices=3, confidence=1)
     told = summarize_resolution(resolved(result))["results"]
     assert isinstance(told, list)
     assert isinstance(told[0], dict)
-    assert told[0]["devices_left_out"] == 7
+    assert told[0]["devices_left_out"] == 10
     assert summarize_resolution(resolved()) == {"results": [], "note": "The sentence is no command for devices."}

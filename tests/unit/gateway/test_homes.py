@@ -1,4 +1,4 @@
-"""Devices and commands over HTTP. What every import has in common is in `test_imports.py`."""
+"""Devices, commands and spoken commands over HTTP. What every import has in common is in `test_imports.py`."""
 
 import json
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import httpx
 import pytest
 
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.commands import (
     LIST_COMMANDS,
@@ -39,6 +40,19 @@ from skillbus.contracts.indexer.devices import (
     RemoveDevices,
 )
 from skillbus.contracts.message import Message
+from skillbus.contracts.retriever.command_resolution import (
+    PARSE_QUERY,
+    RESOLVE_COMMAND,
+    SEARCH_COMMANDS,
+    CommandHit,
+    CommandResolved,
+    CommandsFound,
+    ParseQuery,
+    QueryParsed,
+    ResolveCommand,
+    SearchCommands,
+)
+from skillbus.contracts.retriever.query_ir import QueryIR
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import KEY, World
@@ -211,7 +225,57 @@ async def test_devices_homes_and_commands_are_listed_by_page(world: World) -> No
     assert asked(world)[2] == ListCommands(capability="switch", text="开")
 
 
-async def test_a_reader_lists_but_changes_no_device_and_no_command() -> None:
+async def test_a_sentence_is_parsed_and_resolved_and_commands_are_searched(world: World) -> None:
+    parsed = QueryParsed(queries=(QueryIR(action="打开", confidence=1),), parsed_by="rules", took_ms=1)
+    resolved = CommandResolved(results=(), parsed_by="rules", took_ms=1)
+    hit = CommandHit(id="switch.on", capability="switch", command="on", description={"zh": "开"}, score=1, cosine=1)
+    found = CommandsFound(results=(hit,), took_ms=1)
+    world.caller.on(PARSE_QUERY, lambda _: parsed)
+    world.caller.on(RESOLVE_COMMAND, lambda _: resolved)
+    world.caller.on(SEARCH_COMMANDS, lambda _: found)
+    sentence = {"text": "打开除卧室以外的灯", "home": "villa", "parser": "rules"}
+    resolution = sentence | {"session": "me", "threshold": 0.4, "last_mentioned": ["light.desk"]}
+    answers = [
+        await send(world, "POST", "/api/context/parse", json=sentence),
+        await send(world, "POST", "/api/context/resolve", json=resolution),
+        await send(world, "POST", "/api/commands/search", json={"query": "打开"}),
+    ]
+    assert [answer.json() for answer in answers] == [it.model_dump(mode="json") for it in (parsed, resolved, found)]
+    assert asked(world) == [
+        ParseQuery.model_validate(sentence),
+        ResolveCommand.model_validate(resolution),
+        SearchCommands(query="打开"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"text": "打开灯"}, "home"),
+        ({"text": "", "home": "villa"}, "text"),
+        ({"text": " \n", "home": "villa"}, "text"),
+        ({"text": "灯" * 1_001, "home": "villa"}, "text"),
+        ({"text": "打开灯", "home": "villa", "sesion": "me"}, "sesion"),
+        ({"text": "打开灯", "home": "villa", "parser": "llm"}, "parser"),
+        ({"text": "打开灯", "home": "villa", "threshold": "0.5"}, "threshold"),
+    ],
+)
+async def test_a_wrong_body_is_refused_with_the_name_of_its_field(
+    world: World, body: dict[str, object], field: str
+) -> None:
+    answer = await send(world, "POST", "/api/context/resolve", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+    assert [one["field"] for one in answer.json()["details"]["fields"]] == [field]
+
+
+async def test_what_the_retriever_refuses_reaches_the_caller(world: World) -> None:
+    missing = RequestError(ErrorCode.NOT_FOUND, "There is no home 'vila': `GET /api/homes` lists the homes.")
+    world.caller.on(RESOLVE_COMMAND, lambda _: missing)
+    answer = await send(world, "POST", "/api/context/resolve", json={"text": "打开灯", "home": "vila"})
+    assert (answer.status_code, answer.json()["detail"]) == (404, missing.message)
+
+
+async def test_a_reader_resolves_and_lists_but_changes_no_device_and_no_command() -> None:
     world = World(key=KEY)
     world.caller.on(LIST_HOMES, lambda _: HomesListed(homes=(), total=0))
     async with world.client(world.add_key(Role.READER, "team")) as client:

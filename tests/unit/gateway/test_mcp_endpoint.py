@@ -14,9 +14,12 @@ import pytest_asyncio
 from skillbus.common.bus import headers as bus_headers
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.gateway.sessions import CSRF_HEADER
+from skillbus.contracts.indexer.devices import LIST_HOMES, HomesListed, HomeSummary
 from skillbus.contracts.message import Message
+from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND, CommandResolved, ResolveCommand
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, ToolsFound
 from skillbus.gateway.adapters.mcp.endpoint import McpEndpoint, open_mcp_endpoint
 from skillbus.gateway.adapters.mcp.session_places import SESSIONS_OF_KEY
@@ -36,6 +39,7 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "search_knowledge": {"query": "q"},
     "build_context": {"query": "q"},
     "suggest_knowledge": {"title": "t", "content": "c"},
+    "resolve_command": {"text": "打开灯"},
 }
 NEEDED_ROLES = {"call_tool": Role.RUNNER, "run_skill": Role.RUNNER, "suggest_knowledge": Role.RUNNER}
 """Roles of the tools that need more than a reader."""
@@ -136,6 +140,35 @@ async def test_arguments_of_a_call_are_named_as_by_the_command_line_too(world: W
         )
     assert [call.arguments for call in calls if isinstance(call, CallTool)] == [{"n": 1}, {"n": 1}]
     assert {"arguments", "args"} & schema.keys() == {"arguments"}
+
+
+async def test_a_spoken_command_is_resolved_in_the_only_home_and_in_the_dialogue_of_the_session(world: World) -> None:
+    def resolve(request: Message) -> Message | Exception:
+        assert isinstance(request, ResolveCommand)
+        asked.append(request)
+        if request.home != "villa":
+            return RequestError(ErrorCode.NOT_FOUND, "There is no such home.")
+        return CommandResolved(results=(), parsed_by="rules", took_ms=1)
+
+    asked = list[ResolveCommand]()
+    homes = HomesListed(homes=(HomeSummary(home="villa", devices=1, rooms=1),), total=1)
+    world.caller.on(LIST_HOMES, lambda _: homes)
+    world.caller.on(RESOLVE_COMMAND, resolve)
+    async with world.client(world.add_key(Role.READER, "team")) as client:
+        session = await open_session(client)
+        for arguments in ({}, {"home": "villa", "session": "me"}):
+            call = {"text": "打开灯", **arguments}
+            answer = await request(client, session, "tools/call", name="resolve_command", arguments=call)
+            assert answer["result"]["structuredContent"]["results"] == []
+        wrong = {"text": "打开灯", "home": "vila"}
+        refused = (await request(client, session, "tools/call", name="resolve_command", arguments=wrong))["result"]
+    assert [(one.project, one.home, one.session) for one in asked] == [
+        ("team", "villa", session),
+        ("team", "villa", "me"),
+        ("team", "vila", session),
+    ]
+    text = refused["content"][0]["text"]
+    assert (refused["isError"], text) == (True, "not_found: there is no home 'vila': the project has villa")
 
 
 async def test_only_keys_and_sessions_with_their_token_are_let_in(world: World, endpoint: McpEndpoint) -> None:

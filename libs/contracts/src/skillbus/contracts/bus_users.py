@@ -38,7 +38,7 @@ from skillbus.contracts.indexer.dead_letters import (
     LIST_DEAD_LETTERS,
     REPLAY_DEAD_LETTER,
 )
-from skillbus.contracts.indexer.devices import LOAD_HOME, PUT_DEVICES, REMOVE_DEVICES
+from skillbus.contracts.indexer.devices import LIST_HOMES, LOAD_HOME, PUT_DEVICES, REMOVE_DEVICES
 from skillbus.contracts.indexer.index_switch import ROLL_BACK, START_SWITCH
 from skillbus.contracts.indexer.skills import (
     APPROVE_NETWORK,
@@ -81,7 +81,7 @@ from skillbus.contracts.resources import (
     ObjectBucket,
     Stream,
 )
-from skillbus.contracts.retriever.command_resolution import PARSE_QUERY, RESOLVE_COMMAND, SEARCH_COMMANDS
+from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT
 from skillbus.contracts.retriever.nearest_knowledge import FIND_NEAREST_KNOWLEDGE
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
@@ -188,11 +188,7 @@ BUS_USERS: Final = (
     BusUser(
         "gateway",
         Zone.CORE,
-        calls=tuple(
-            endpoint
-            for endpoint in _OF_EVERYONE
-            if endpoint not in (LIST_BUILTINS, SEARCH_COMMANDS, PARSE_QUERY, RESOLVE_COMMAND)
-        ),
+        calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
         follows=(RUN_PRINTED, TURN_ADVANCED, LEARNING_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),
@@ -222,7 +218,7 @@ BUS_USERS: Final = (
         Zone.AGENT,
         calls=(
             *(PUT_TOOLS, REMOVE_TOOLS, GET_TOOL, LIST_TOOLS, SEARCH_TOOLS, RUN_SKILL, RUN_PROGRAM, CANCEL_RUN),
-            *(FIND_CHAT_MODELS, BUILD_CONTEXT, DESCRIBE_TOOLS, MEASURE_TOOLS, GET_SKILL),
+            *(FIND_CHAT_MODELS, BUILD_CONTEXT, DESCRIBE_TOOLS, MEASURE_TOOLS, GET_SKILL, RESOLVE_COMMAND, LIST_HOMES),
         ),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES,),

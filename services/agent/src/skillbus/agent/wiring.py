@@ -25,6 +25,7 @@ from skillbus.agent.domain.builtins.platform import PLATFORM
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.agent.domain.builtins.reading import make_read_result_tool, make_read_skill_tool
 from skillbus.agent.domain.builtins.run_code import make_run_code_tool
+from skillbus.agent.domain.builtins.spoken_command import make_resolve_command_tool
 from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
@@ -67,8 +68,10 @@ from skillbus.contracts.agent.tool_calls import (
 )
 from skillbus.contracts.embedder.chat_models import FIND_CHAT_MODELS, ChatModel, FindChatModels
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.devices import LIST_HOMES
 from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 from skillbus.providers.client import ProviderClients
@@ -163,6 +166,10 @@ def make_builtin_tools(caller: Caller, files: Path, *more: BuiltinTool, without:
         CALCULATE,
         make_datetime_tool(_get_time),
         make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request, allow_local=True)),
+        make_resolve_command_tool(
+            lambda request: caller.call(RESOLVE_COMMAND, request, allow_local=True),
+            lambda request: caller.call(LIST_HOMES, request, allow_local=True),
+        ),
         PLATFORM,
         make_read_file_tool(disk),
         make_write_file_tool(disk),

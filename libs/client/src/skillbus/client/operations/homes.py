@@ -1,4 +1,4 @@
-"""Operations on devices of homes and on commands of the library."""
+"""Operations on devices of homes, on commands of the library, and on spoken commands."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
@@ -22,6 +22,14 @@ from skillbus.contracts.indexer.devices import (
     ListDevices,
     ListHomes,
     RemoveDevices,
+)
+from skillbus.contracts.retriever.command_resolution import (
+    CommandResolved,
+    CommandsFound,
+    ParseQuery,
+    QueryParsed,
+    ResolveCommand,
+    SearchCommands,
 )
 
 _DEVICES: Final = "/api/devices"
@@ -49,8 +57,19 @@ def _prepare_commands(
 
 
 class HomeOperations:
-    """Homes: their devices, and the commands that devices carry out."""
+    """Homes: their devices, the commands that devices carry out, and spoken commands."""
 
+    resolve_command = json_operation(
+        "POST", "/api/context/resolve", ResolveCommand, CommandResolved, is_idempotent=True
+    )
+    """Resolve a spoken command to devices of a home and the commands that they carry out. Nothing is carried out.
+
+    Each command of the sentence has its `status`; `question` is what to ask the speaker where it is not `resolved`.
+    """
+    parse_query = json_operation("POST", "/api/context/parse", ParseQuery, QueryParsed, is_idempotent=True)
+    """Parse a spoken command into its fields. A sentence that is no command has no `queries`."""
+    search_commands = json_operation("POST", f"{_COMMANDS}/search", SearchCommands, CommandsFound, is_idempotent=True)
+    """Find the commands of the library that do what a query says, in any language."""
     put_devices = custom_operation(
         HttpRoute("PUT", _DEVICES, in_query=("home", "only", "project"), timeout_s=IMPORT_S),
         _prepare_devices,

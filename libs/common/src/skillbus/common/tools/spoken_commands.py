@@ -33,7 +33,10 @@ def choose_home(homes: HomesListed, named: str | None) -> str:
 
 
 def summarize_resolution(resolved: CommandResolved) -> dict[str, JsonValue]:
-    """Return status, devices, commands, arguments and the question of each command of a sentence."""
+    """Return status, devices, commands and the question of each command of a sentence.
+
+    `values` are those of the sentence; `arguments` of a device are those that its command takes.
+    """
     results: list[JsonValue] = [_summarize_query(result) for result in resolved.results]
     if results:
         return {"results": results}
@@ -54,8 +57,9 @@ def _summarize_query(result: ResolvedQuery) -> dict[str, JsonValue]:
     about: dict[str, JsonValue] = {
         "status": result.status.value,
         "action": result.query.action,
+        "values": result.query.arguments.model_dump(mode="json", exclude_none=True),
         "devices": devices,
-        "devices_left_out": max(0, len(result.devices) - DEVICES_MAX),
+        "devices_left_out": max(0, len(result.devices) - DEVICES_MAX) + result.more_devices,
         "question": result.question,
         "candidates": [{"id": one.id, "name": one.name, "room": one.room} for one in result.candidates],
         "dropped": [{"id": one.id, "name": one.name, "why": one.detail} for one in result.dropped[:_DROPPED_MAX]],
@@ -65,4 +69,4 @@ def _summarize_query(result: ResolvedQuery) -> dict[str, JsonValue]:
 
 
 def _leave_out_empty(about: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: value for name, value in about.items() if value not in (None, [], 0) or name == "confidence"}
+    return {name: value for name, value in about.items() if value not in (None, [], {}, 0) or name == "confidence"}

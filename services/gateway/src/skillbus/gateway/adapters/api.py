@@ -35,6 +35,7 @@ _FORM_BYTES: Final = 64 * 1024
 _DESCRIPTION: Final = """skillbus keeps tools of every type: skills, tools of MCP servers, builtin tools, and your own.
 It finds the few tools that fit a query in any language, calls them, and runs skills in a sandbox.
 It also keeps a team's knowledge with its versions, finds it, and writes it as context for a model.
+Spoken commands are resolved to the devices of a home and to the commands that these carry out.
 
 Errors are problem documents (RFC 9457) with a `code` from a closed set.
 Below `/v1`, which follows OpenAI's API, errors have OpenAI's form."""

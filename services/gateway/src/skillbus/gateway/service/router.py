@@ -29,6 +29,7 @@ from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_let
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
 from skillbus.gateway.service.homes.inventory import HomeRoutes, add_home_routes
+from skillbus.gateway.service.homes.spoken_commands import SpokenCommandRoutes, add_spoken_command_routes
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
 from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowledge_routes
 from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
@@ -62,7 +63,7 @@ TAGS: Final[Sequence[dict[str, str]]] = (
     {"name": _TOOLS, "description": "Search, describe, review and call tools of every type."},
     {"name": _KNOWLEDGE, "description": "Write, search, review, import and export knowledge; build contexts."},
     {"name": _LEARNING, "description": "Learn from logs, traffic and test runs; follow and cancel jobs."},
-    {"name": _HOMES, "description": "Keep devices of homes, and the commands that they carry out."},
+    {"name": _HOMES, "description": "Keep devices and their commands, and resolve spoken commands to them."},
     {"name": _MCP_SERVERS, "description": "Register MCP servers, whose tools become part of the catalogue."},
     {"name": _EMBEDDING, "description": "Register embedding providers and models."},
     {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
@@ -103,6 +104,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     # Searches and calls first: FastAPI compares a path with the routes one after the other, 5 µs each.
     add_call_routes(DocumentedRouter(router, _TOOLS), CallRoutes(parts.tool_caller))
     add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer))
+    add_spoken_command_routes(DocumentedRouter(router, _HOMES), SpokenCommandRoutes(caller))
     add_home_routes(DocumentedRouter(router, _HOMES), HomeRoutes(caller, parts.home_importer))
     add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer, parts.skill_files))
     add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))

@@ -15,13 +15,13 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.gateway.adapters.mcp.inner_request import CLIENT_LEFT
 from skillbus.gateway.adapters.mcp.reply_form import choose_form
 from skillbus.gateway.adapters.mcp.session_places import SessionPlaces
+from skillbus.gateway.adapters.mcp.tools import SESSION_HEADER
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 MCP_PATH: Final = "/mcp"
-_SESSION: Final = "mcp-session-id"
 METHODS: Final = ("POST", "DELETE")
 """Not GET: the server sends nothing but replies, and the progress of a request and questions about it in the reply."""
 
@@ -61,7 +61,7 @@ class McpEndpoint:
         user = AuthenticatedUser(AccessToken(token=caller.name, client_id=caller.name, scopes=[]))
         client_left = asyncio.Event()
         try:
-            with nullcontext() if _SESSION in headers else self._places.hold_place(caller):
+            with nullcontext() if SESSION_HEADER in headers else self._places.hold_place(caller):
                 await manager.handle_request({**scope, "user": user, CLIENT_LEFT: client_left}, bounded, send)
         finally:
             client_left.set()

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from skillbus.gateway.adapters.mcp.inner_request import USER_APPROVED, send_inner_request
+from skillbus.common.tools.spoken_commands import HomeUnclearError, choose_home, summarize_resolution
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer.devices import HomesListed
+from skillbus.contracts.retriever.command_resolution import CommandResolved
+from skillbus.contracts.retriever.query_ir import MAX_SENTENCE
+from skillbus.gateway.adapters.mcp.inner_request import USER_APPROVED, InnerRequestError, send_inner_request
 from skillbus.gateway.adapters.mcp.run_progress import ReportProgress, RunProgress
 from skillbus.gateway.domain.model_tools import DESCRIPTION_CHARACTERS, DESTRUCTIVE
 from skillbus.gateway.domain.runs.tool_calls import SKILL_PREFIX
@@ -17,8 +23,9 @@ INSTRUCTIONS: Final = (
     "Finds the few tools, skills and pieces of team knowledge that fit a task. Use search_tools with the task in plain "
     "words, in any language; then call_tool with the id (and action) of a result and arguments that fit its "
     "parameters. search_knowledge and build_context return what the team knows; suggest_knowledge proposes something "
-    "new for review."
+    "new for review. resolve_command turns a spoken command for a home into its devices and their commands."
 )
+SESSION_HEADER: Final = "mcp-session-id"
 _NO_PARAMETERS: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}}
 _ANY_OBJECT = dict[str, JsonValue]
 
@@ -77,6 +84,17 @@ class SuggestKnowledgeArguments(ToolArguments):
     scope: Annotated[str | None, Field(description="Place that it applies to, such as /api/live/*.")] = None
     tags: Annotated[list[str], Field(max_length=20)] = []
     reason: Annotated[str, Field(max_length=500, description="Why it is worth keeping.")] = ""
+
+
+class SpokenCommandArguments(ToolArguments):
+    text: Annotated[str, Field(min_length=1, max_length=MAX_SENTENCE, description="What the speaker said, unchanged.")]
+    home: Annotated[str | None, Field(max_length=100, description="Name of the home; not needed if there is one.")] = (
+        None
+    )
+    session: Annotated[
+        str | None,
+        Field(max_length=200, description="Dialogue of one speaker, for words like 'it'; by default this MCP session."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +193,28 @@ async def _suggest_knowledge(scope: Scope, given: Mapping[str, JsonValue], _: Re
     return _make_result({"id": item["id"], "status": item["status"]})
 
 
+async def _resolve_command(scope: Scope, given: Mapping[str, JsonValue], _: ReportProgress | None) -> McpToolResult:
+    named = given.get("home")
+    asked = {"session": Headers(scope=scope).get(SESSION_HEADER), **given}
+    try:
+        home = str(named) if named is not None else await _choose_home(scope, None)
+        try:
+            reply = await send_inner_request(scope, "POST", "/api/context/resolve", body={**asked, "home": home})
+        except InnerRequestError as error:
+            if error.problem.code != ErrorCode.NOT_FOUND:
+                raise
+            await _choose_home(scope, home)
+            raise
+    except HomeUnclearError as error:
+        return McpToolResult(({"type": "text", "text": f"{ErrorCode.NOT_FOUND}: {error}"},), is_error=True)
+    return _make_result(summarize_resolution(CommandResolved.model_validate_json(reply.body)))
+
+
+async def _choose_home(scope: Scope, named: str | None) -> str:
+    reply = await send_inner_request(scope, "GET", "/api/homes")
+    return choose_home(HomesListed.model_validate_json(reply.body), named)
+
+
 MCP_TOOLS: Final = (
     McpTool(
         "search_tools",
@@ -212,6 +252,14 @@ MCP_TOOLS: Final = (
         "Propose a knowledge item. It stays pending until a person has reviewed it.",
         SuggestKnowledgeArguments,
         _suggest_knowledge,
+    ),
+    McpTool(
+        "resolve_command",
+        "Resolve a spoken command, such as 打开除卧室以外的灯, to devices of a home, the command of each and its "
+        "arguments. Carries nothing out. If a result has a `question`, ask it.",
+        SpokenCommandArguments,
+        _resolve_command,
+        read_only=True,
     ),
 )
 

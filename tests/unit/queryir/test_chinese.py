@@ -337,3 +337,28 @@ def test_what_was_mentioned_can_be_left_out() -> None:
 
 def test_unknown_names_beside_known_ones_are_names_too() -> None:
     assert [query["name_hint"] for query in read("打开老火计和床头灯")] == ["老火计", "床头灯"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "query"),
+    [
+        ("把卧室灯调成夜灯模式", expect("set_mode", name_hint="卧室灯", arguments={"mode": "夜灯"})),
+        ("卧室空调观影模式", expect("set_mode", name_hint="卧室空调", arguments={"mode": "movie"})),
+        (
+            "卧室空调调到制热26度",
+            expect("set_temperature", name_hint="卧室空调", arguments={"temperature": 26, "mode": "heat"}),
+        ),
+        ("电视转到53台", expect("set_channel", name_hint="电视", arguments={"channel": "53"})),
+        ("叫扫地机器人别扫了", expect("stop", name_hint="扫地机器人")),
+        ("停止扫地", expect("stop", type_hint="vacuum")),
+        ("打开一樓的燈", expect("turn_on", type_hint="light", scope_include=["一樓"])),
+        ("可不可以帮我看一下床头灯有没有关", expect("query_state", name_hint="床头灯")),
+    ],
+)
+def test_modes_channels_ends_and_places_that_the_home_does_not_know(sentence: str, query: dict[str, Any]) -> None:
+    assert read(sentence) == [query]
+
+
+def test_a_condition_is_not_read_and_leaves_little_confidence() -> None:
+    (query,) = parse_sentence("如果客厅有人就打开电视", CHINESE_HOME).queries
+    assert query.confidence <= 0.5

@@ -55,7 +55,7 @@ class _CommandReading:
         self.before = before if command.inherits else None
         self.parts: ExclusionReading = take_exclusions(command.words)
         self.signs = CommandSigns(self.parts.words)
-        grouped = any(word.plays(SenseKind.ALL) for word in self.parts.words)
+        grouped = (self._count() or 0) > 1 or any(word.plays(SenseKind.ALL, SenseKind.ONE) for word in self.parts.words)
         self.targets = (
             collect_targets(self.parts.words, home, grouped=grouped, hints=self.signs.verb not in _PLAYING)
             or self._read_mode_name()
@@ -203,11 +203,15 @@ class _CommandReading:
         count = self._count() or 0
         if count > 1:
             return Quantifier.COUNT
-        return Quantifier.ONE if count else None
+        return Quantifier.ONE if count == 1 else None
 
     def _count(self) -> int | None:
-        counts = [word.quantity for word in self.parts.words if word.quantity and word.quantity.unit is Unit.COUNT]
-        return int(counts[0].value) if counts and 1 <= counts[0].value <= 10_000 else None
+        stations = self.signs.sets  # 转到53台
+        for word in self.parts.words:
+            quantity = word.quantity
+            if quantity is not None and quantity.unit is Unit.COUNT and not (stations and word.text.endswith("台")):
+                return int(quantity.value) if 1 <= quantity.value <= 10_000 else None
+        return None
 
     def _read_arguments(self, intent: Intent) -> QueryArguments:
         values: dict[str, object] = dict(intent.values)
@@ -235,8 +239,11 @@ class _CommandReading:
             doubt += 0.6
         elif intent.guessed:
             doubt += 0.3
-        if not (target.has_head or kind or target.rooms or self._refers() or self.before):
+        shared = self._choose_quantifier(intent) is not None
+        if not (target.has_head or kind or target.rooms or shared or self._refers() or self.before):
             doubt += 0.4
+        if any(word.plays(SenseKind.CONDITION) for word in self.parts.words):
+            doubt += 0.5
         if target.hint:
             doubt += 0.3 if self.home is not None else 0.15
         unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]

@@ -144,6 +144,12 @@ class CommandSigns:
         return (found[-1].unit, found[-1].value) if found else None
 
     @cached_property
+    def station(self) -> str:
+        """Number of a channel that is said as 53台."""
+        counts = (word.quantity for word in self.words if word.quantity and word.text.endswith("台"))
+        return next((str(int(one.value)) for one in counts if one.unit is Unit.COUNT), "")
+
+    @cached_property
     def step(self) -> tuple[str, int] | None:
         """Property and direction of 亮一点 or 调高. The property is empty if only its target says it."""
         for word in self.verbs:
@@ -189,7 +195,7 @@ class CommandSigns:
         for index, word in enumerate(self.words):
             if word.plays(SenseKind.MODE) and not word.plays(SenseKind.NAME):
                 return word.get_value(SenseKind.MODE)
-            if word.text == "模式" and index and not self.words[index - 1].senses:
+            if word.text == "模式" and index and not self.words[index - 1].plays(SenseKind.VERB, SenseKind.NAME):
                 return self.words[index - 1].text
         return ""
 
@@ -236,6 +242,8 @@ def _choose_question(signs: CommandSigns) -> ActionCode:
 
 def _read_setting(signs: CommandSigns, family: str, *, has_target: bool) -> Intent | None:
     """Return the setting of a property, or None if the command sets none."""
+    if family == "media" and signs.sets and (station := signs.station):
+        return Intent(ActionCode.SET_CHANNEL, "set", property="channel", values={"channel": station})
     found = _read_colour(signs) or _read_mode(signs, family, has_target=has_target)
     degrees = signs.quantity is not None and signs.quantity[0] is Unit.DEGREES
     if (found is None or (degrees and found.property == "mode")) and (signs.quantity is not None or signs.extreme):

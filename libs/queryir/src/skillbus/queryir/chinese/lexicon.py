@@ -53,6 +53,8 @@ class SenseKind(StrEnum):
     """别动, 不管: what stands before or after it is left out."""
     RHETORIC = "rhetoric"
     """干嘛, 怎么: the clause is a reason, if another one asks for something."""
+    CONDITION = "condition"
+    """如果: conditions are not read."""
     NOT = "not"
     """别, 不要."""
     NOT_YET = "not_yet"

@@ -31,7 +31,7 @@ _PATTERN: Final = re.compile(
             rf"(?P<degrees>(?:摄氏度?)?(?P<d0>零下|负|-)?(?P<d1>{_N})(?:点(?P<d3>{_N}))?(?:摄氏度|度(?P<d2>半)?|°c|°))",
             r"(?P<kelvin>(?P<k1>\d{4,5})k(?![a-z]))",
             rf"(?P<level>第?(?P<l1>{_N})(?:档|挡|级|段|格))",
-            rf"(?P<channel>第?(?P<c1>{_N})(?:频道))",
+            rf"(?P<channel>第?(?P<c1>{_N})频道|第(?P<c2>{_N})台)",
             rf"(?P<count>(?P<n1>{_N})(?:个|盏|台|扇|只|支|部|道|顶|条|组|块|架|处|间))",
             r"(?P<number>(?<![\d.])-?\d+(?:\.\d+)?(?![\d])|[零〇一二两三四五六七八九十百]+)",
         )
@@ -176,7 +176,7 @@ _READERS: Final[Mapping[Unit, Callable[[re.Match[str]], float | None]]] = {
     Unit.DEGREES: _read_degrees,
     Unit.KELVIN: lambda match: float(match["k1"]),
     Unit.LEVEL: lambda match: parse_number(match["l1"]),
-    Unit.CHANNEL: lambda match: parse_number(match["c1"]),
+    Unit.CHANNEL: lambda match: parse_number(match["c1"] or match["c2"]),
     Unit.COUNT: lambda match: parse_number(match["n1"]),
     Unit.NUMBER: lambda match: parse_number(match["number"].lstrip("-")) * (-1 if match["number"][0] == "-" else 1),
 }

@@ -26,7 +26,7 @@ CONTENT_KINDS: Final = frozenset(
 HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND, SenseKind.REFERENCE, SenseKind.DEMONSTRATIVE)
 _DESCRIBED: Final = (*HEADS, SenseKind.OTHER, SenseKind.ROOM, SenseKind.ONE)
 _SCENES: Final = frozenset({"scene", "script", "automation", "routine"})
-_PARTICLES: Final = frozenset({"到", "为", "成", "至"})
+_PARTICLES: Final = frozenset("到为成至")
 
 
 def settle_names(words: Sequence[ChineseWord]) -> list[ChineseWord]:

@@ -69,6 +69,8 @@ def collect_targets(words: Sequence[ChineseWord], home: Home | None, grouped: bo
             collector.add_room(index)
         elif word.plays(SenseKind.NAME):
             collector.add_name(index)
+        elif _is_mode(words, index):
+            collector.add_mode(index)
         elif word.plays(SenseKind.TYPE, SenseKind.KIND):
             collector.add_type(index)
     return collector.finish()
@@ -86,6 +88,12 @@ def _is_room(words: Sequence[ChineseWord], index: int) -> bool:
     ]
     heads = (*_HEADS, SenseKind.ROOM, SenseKind.AND, SenseKind.EXCEPT_CLOSE, SenseKind.ALL, SenseKind.PROPERTY)
     return bool(after) and after[0].plays(*heads)
+
+
+def _is_mode(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for 夜灯 of 夜灯模式."""
+    after = words[index + 1 : index + 2]
+    return words[index].plays(SenseKind.TYPE, SenseKind.KIND) and bool(after) and after[0].text == "模式"
 
 
 class _Collector:
@@ -168,6 +176,12 @@ class _Collector:
                 self._add(index, Target([word], types=types))
             return
         self._add(index, Target([word], types=types))
+
+    def add_mode(self, index: int) -> None:
+        """Take 夜灯模式 for the name of a scene, unless it is a mode of a device."""
+        if not self.targets:
+            parts = list(self.words[index : index + 2])
+            self._add(index, Target(parts, hint="".join(part.text for part in parts)))
 
     def _find_kind(self, word: ChineseWord) -> Target | None:
         """Return the target of a word such as 台灯: a name of the home with it, or the word itself as a name."""

@@ -17,7 +17,7 @@ _DIRECT: Final = read_words(
 )
 _SETTABLE: Final = frozenset(
     {ValueKind.PERCENT, ValueKind.DEGREES, ValueKind.KELVIN, ValueKind.NUMBER, ValueKind.HIGHEST, ValueKind.LOWEST}
-    | {ValueKind.COLOUR, ValueKind.MODE}
+    | {ValueKind.COLOUR, ValueKind.MODE, ValueKind.CHANNEL}
 )
 _OPENING: Final = frozenset({"cover", "valve", "lock", None})
 _PLAYING: Final = frozenset({"play", "pause", "next", "previous", "stop", "mute", "unmute", "rewind", "fast_forward"})
@@ -50,7 +50,8 @@ class Predicate:
 
     def get_value(self) -> Value | None:
         """Return the value to set, if there is one."""
-        return next((value for value in self.values if value.kind in _SETTABLE), None)
+        found = [value for value in self.values if value.kind in _SETTABLE]
+        return next((value for value in found if value.kind is not ValueKind.MODE), found[0] if found else None)
 
     def get_direction(self) -> int:
         """Return 1 for more, -1 for less, 0 if it does not say."""
@@ -99,10 +100,10 @@ def _is_preposition(items: Sequence[Item], index: int) -> bool:
         EnglishRole.REFERENCE,
         EnglishRole.WORD,
     )
-    said = any(item.role in (EnglishRole.VERB, EnglishRole.PARTICLE, EnglishRole.VALUE) for item in items[:index])
+    said = any(item.role in (EnglishRole.PARTICLE, EnglishRole.VALUE) for item in items[:index])
     later = any(item.role is EnglishRole.PARTICLE for item in items[index + 1 :])
     whole = any(item.role is EnglishRole.VERB and item.meaning not in ("turn", "set") for item in items[:index])
-    return leads and (later or whole or (said and any(item.role is EnglishRole.VALUE for item in items)))
+    return leads and (later or whole or said)
 
 
 def _counts(items: Sequence[Item], index: int) -> bool:
@@ -162,7 +163,7 @@ def _find_attribute(predicate: Predicate, family: str | None, *, named: bool) ->
         return predicate.attribute if setting else None
     if (said := predicate.attribute or _find_said(predicate, value, family)) is not None:
         return said
-    moving = family in ("cover", "valve") and predicate.verb in ("raise", "lower", "turn", "set")
+    moving = family in ("cover", "valve") and predicate.verb in ("raise", "lower", "turn", "set", "")
     if value is None and (moving or predicate.verb in _SWITCHING):
         return None
     return _find_usual(predicate, value, family, named=named)
@@ -198,6 +199,8 @@ def _find_by_value(value: Value) -> str | None:
             return "temperature"
         case ValueKind.MODE:
             return "mode"
+        case ValueKind.CHANNEL:
+            return "source"
         case _:
             return None
 

@@ -20,6 +20,9 @@ def fill_arguments(code: str | None, predicate: Predicate, count: int | None) ->
     arguments: Arguments = {} if count is None else {"count": count}
     for timed in predicate.values:
         _fill_time(arguments, timed)
+    mode = next((one for one in predicate.values if one.kind is ValueKind.MODE), None)
+    if mode is not None and code == "set_temperature":
+        arguments["mode"] = mode.text[:100]
     value = predicate.get_value()
     direction = predicate.get_direction()
     step = (direction != 0 and (value is None or value.by)) or (value is not None and value.by)

@@ -9,6 +9,28 @@ from skillbus.queryir.english.words.items import EnglishRole, Item
 
 _MAX_ITEMS: Final = 80
 """Longest clause, so that the time stays in proportion to the length of the sentence."""
+_REASONS: Final = frozenset({"because", "since", "cause", "cos", "cuz"})
+_REASON_OPENINGS: Final = frozenset(
+    f"{subject} {verb}"
+    for subject in ("i", "we", "it", "they", "there", "he", "she", "that", "you")
+    for verb in (
+        "am",
+        "is",
+        "are",
+        "was",
+        "were",
+        "feel",
+        "feels",
+        "looks",
+        "seems",
+        "got",
+        "gets",
+        "can",
+        "have",
+        "has",
+    )
+) | {"i not", "we not"}
+"""Openings of a sentence that tells why: `I am cold`. A question has them the other way round."""
 _TIMES: Final = frozenset({"at", "after", "for"})
 
 
@@ -46,7 +68,12 @@ def split_clauses(items: Sequence[Item]) -> list[Clause]:
 def _cut(items: Sequence[Item]) -> list[list[Item]]:
     parts: list[list[Item]] = [[]]
     for item in items:
-        cut = item.comma or item.stop or item.role in (EnglishRole.AND, EnglishRole.THEN, EnglishRole.KEEPER)
+        cut = (
+            item.comma
+            or item.stop
+            or item.text in _REASONS
+            or item.role in (EnglishRole.AND, EnglishRole.THEN, EnglishRole.KEEPER)
+        )
         before = parts[-1]
         if len(before) >= _MAX_ITEMS or (
             cut and before and not all(one.role in (EnglishRole.AND, EnglishRole.THEN) for one in before)
@@ -70,11 +97,18 @@ def _is_exception(part: Sequence[Item]) -> bool:
     return any(item.role is EnglishRole.EXCEPTION for item in part) and not _is_complete(part)
 
 
+def _asks_for(texts: Sequence[str]) -> bool:
+    """Return True for `can we have the lights on`."""
+    return texts[1] in ("can", "have") and texts[0] == "you"
+
+
 def _has_verb(part: Sequence[Item]) -> bool:
     return any(item.role is EnglishRole.VERB for item in part)
 
 
 def _is_question(part: Sequence[Item]) -> bool:
+    if _is_statement(part):
+        return False
     question = False
     for item in part:
         if item.role is EnglishRole.QUESTION:
@@ -106,7 +140,9 @@ def _is_complete(part: Sequence[Item]) -> bool:
 def _is_statement(part: Sequence[Item]) -> bool:
     """Return True for `it is too dark here`, `I am cold`, `the bedroom is so bright`."""
     texts = " ".join(item.text for item in part).split()
-    if _has_verb(part):
+    if texts[0] in _REASONS or (" ".join(texts[:2]) in _REASON_OPENINGS and not _asks_for(texts)):
+        return not _has_verb(part)
+    if _has_verb(part) or part[0].role is EnglishRole.QUESTION:
         return False
     said = any(word in texts for word in ("is", "am", "are"))
-    return said and any(word in texts for word in ("too", "so", "cold"))
+    return said and any(word in texts for word in ("too", "so"))

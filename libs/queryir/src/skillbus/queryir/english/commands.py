@@ -1,6 +1,7 @@
 """Reads a command: what to do with which devices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from skillbus.contracts.retriever.query_ir import Quantifier
@@ -16,6 +17,9 @@ from skillbus.queryir.english.words.tokens import EnglishWord
 
 _CONTROLS: Final = {"moisture": "valve", "gas": "valve", "heat": "climate", "sound": "speaker", "smoke": "alarm"}
 """Devices that a command means by a word which names a sensor in a question: `turn off the water`."""
+_CLIMATE: Final = frozenset({"warmer", "hotter", "cooler", "colder", "brighter", "darker", "lighter"})
+"""Comparatives of a room: `it` of `make it warmer in here` stands for nothing."""
+_HERE: Final = frozenset({"here", "in here", "in this room", "this room", "in there", "in the room"})
 _LOCKING: Final = frozenset({"lock", "unlock"})
 _OPENING: Final = frozenset({"open", "close", "set_position", "stop"})
 
@@ -26,6 +30,8 @@ def read_command(
     """Return the queries of a command, and what it says to do."""
     rest, exclusion = cut_exclusion(items)
     predicate = read_predicate(rest)
+    if predicate.step in _CLIMATE and any(item.role is EnglishRole.ROOM or item.text in _HERE for item in rest):
+        rest = [item for item in rest if item.text != "it"]
     targets, unknown = find_targets(rest)
     unread += unknown
     if not targets and predicate.is_empty:
@@ -36,14 +42,23 @@ def read_command(
     return drafts, predicate
 
 
-def drop_sensor(item: Item) -> Item:
-    """Take a sensor named `Light` as the type: a sensor cannot be turned on."""
-    if item.role is EnglishRole.NAME and item.name is not None and item.name.is_type_word():
-        families = {FAMILY_OF_TYPE.get(one, one) for one in item.name.types}
-        if families == {"sensor"}:
-            kind = TYPE_WORDS.get(item.name.singulars)
-            return Item(EnglishRole.TYPE, item.start, item.end, item.text, meaning=kind or "", comma=item.comma)
-    return item
+def take_type_words(items: Sequence[Item]) -> list[Item]:
+    """Take names that are mere words for a type as that type, where a command cannot mean the name.
+
+    A sensor named `Light` cannot be turned on; `the blinds in the bedroom` are blinds, whatever else is called so.
+    """
+    placed = any(item.role is EnglishRole.ROOM for item in items)
+    return [_take_type_word(item, placed=placed) for item in items]
+
+
+def _take_type_word(item: Item, *, placed: bool) -> Item:
+    if item.role is not EnglishRole.NAME or item.name is None or not item.name.is_type_word():
+        return item
+    sensors = {FAMILY_OF_TYPE.get(one, one) for one in item.name.types} == {"sensor"}
+    if not sensors and not (placed and item.plural):
+        return item
+    kind = TYPE_WORDS.get(item.name.singulars) or ""
+    return replace(item, role=EnglishRole.TYPE, meaning=kind, name=None)
 
 
 def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusion) -> Draft:

@@ -6,7 +6,7 @@ from typing import Final
 from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR
 from skillbus.queryir.english.actions import Predicate
 from skillbus.queryir.english.clauses import Clause, split_clauses
-from skillbus.queryir.english.commands import drop_sensor, read_command
+from skillbus.queryir.english.commands import read_command, take_type_words
 from skillbus.queryir.english.drafts import Draft
 from skillbus.queryir.english.exclusions import Exclusion, read_exclusion
 from skillbus.queryir.english.questions import read_question
@@ -68,7 +68,7 @@ def _read_clauses(
     previous: Predicate | None = None
     for clause in clauses:
         if not clause.question:
-            clause.items = [drop_sensor(item) for item in clause.items]
+            clause.items = take_type_words(clause.items)
         if clause.statement and not clause.question:
             rooms += [item.meaning for item in clause.items if item.role is EnglishRole.ROOM]
         elif clause.question:

@@ -7,7 +7,7 @@ from skillbus.queryir.english.drafts import Draft
 from skillbus.queryir.english.exclusions import cut_exclusion
 from skillbus.queryir.english.lexicon.phrases import read_words
 from skillbus.queryir.english.lexicon.states import OPENINGS, PEOPLE
-from skillbus.queryir.english.lexicon.types import CLASSES, FAMILY_OF_TYPE
+from skillbus.queryir.english.lexicon.types import CLASSES, FAMILY_OF_TYPE, FORMULAS
 from skillbus.queryir.english.targets import EnglishTarget, find_targets
 from skillbus.queryir.english.words.items import EnglishRole, Item
 from skillbus.queryir.english.words.names import EnglishNames
@@ -112,7 +112,8 @@ def _find_scattered(
     if names is None or (draft.name is not None and not target.guessed):
         return
     used = [word for item in items if item.role is not EnglishRole.QUESTION for word in words[item.start : item.end]]
-    if (found := names.find_scattered(used)) is None:
+    more = [word for item in items if item.role is EnglishRole.TYPE for word in FORMULAS.get(item.meaning, ())]
+    if (found := names.find_scattered(used, more)) is None:
         return
     said = {used[place].singular for place in found[1]}
     draft.name, draft.type, target.guessed = found[0].spelling, None, False

@@ -38,6 +38,8 @@ class EnglishTarget:
     quantifier: Quantifier | None = None
     count: int | None = None
     reference: bool = False
+    all_of: bool = False
+    """True for `all of them`."""
     others: bool = False
     everywhere: bool = False
     guessed: bool = False
@@ -117,6 +119,7 @@ def _take_item(target: EnglishTarget, item: Item, index: int, segment: Sequence[
                 target.count = 2
         case EnglishRole.REFERENCE:
             target.reference = True
+            target.all_of = item.text.split()[0] in ("all", "both", "each", "every")
         case EnglishRole.OTHERS:
             target.others = True
         case EnglishRole.EVERYWHERE:
@@ -196,6 +199,9 @@ def _join_segments(segments: list[EnglishTarget]) -> list[EnglishTarget]:
     joined: list[EnglishTarget] = []
     waiting: list[EnglishTarget] = []
     for segment in segments:
+        if segment.all_of and joined and segment.is_empty and not joined[-1].is_empty:
+            joined[-1].quantifier = joined[-1].quantifier or Quantifier.ALL
+            continue
         plain = segment.is_empty and not segment.reference and not segment.others
         if plain and segment.rooms and joined and not waiting and not joined[-1].guessed:
             joined[-1].rooms += segment.rooms

@@ -61,7 +61,18 @@ _VERBS: Final = {
     "start hoovering, start sweeping, start to clean, start mowing, mow, do the floors, start mopping",
     "stop_clean": "stop cleaning, stop vacuuming, stop hoovering, stop mowing",
 }
-VERBS: Final = PhraseTable(spread_phrases({verb: words for verb, words in _VERBS.items() if words}))
+_DOUBLED: Final = frozenset({"dim", "shut", "put", "set", "get", "stop", "cut", "run", "skip", "flip", "let", "mop"})
+
+
+def _form_gerund(phrase: str) -> str:
+    """Return `switching off` for `switch off`."""
+    verb, _, rest = phrase.partition(" ")
+    stem = verb + verb[-1] if verb in _DOUBLED else verb.removesuffix("e")
+    return f"{stem}ing {rest}".strip()
+
+
+_PHRASES: Final = spread_phrases(_VERBS)
+VERBS: Final = PhraseTable({_form_gerund(phrase): verb for phrase, verb in _PHRASES.items()} | _PHRASES)
 """Verbs and their own particles: `switch off`. A particle may also stand behind the object: `switch the lamp off`."""
 
 INCOMPLETE_VERBS: Final = frozenset({"turn", "set", "send"})
@@ -151,6 +162,13 @@ FAMILY_ATTRIBUTES: Final = {
 }
 """Property that a bare number means, by family of types."""
 
+SOURCES: Final = read_words(
+    """
+    hdmi usb bluetooth aux av netflix youtube spotify optical tuner chromecast airplay phono composite component tidal
+    deezer hulu plex radio disney
+    """
+)
+"""Inputs and services of players."""
 MEDIA_WORDS: Final = read_words(
     """
     music song track tune episode show movie film video playback podcast media album playlist audio
@@ -185,7 +203,7 @@ BASE_WORDS: Final = PhraseTable(
                 "charging point",
             )
         ]
-        + ["to charge", "to recharge", "back to charge", "back home", "home", "to home", "back", "for charging"],
+        + ["to charge", "to recharge", "back to charge", "back home", "home", "to home", "for charging"],
         True,
     )
 )

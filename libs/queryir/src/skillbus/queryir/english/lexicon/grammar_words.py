@@ -13,17 +13,20 @@ def _list_phrases(text: str) -> list[str]:
 FILLERS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
-            """please, pls, plz, kindly, could you please, can you please, would you please, will you please, could you,
+            """please, pls, plz, kindly, how about, what about, why do not you, why not, could you please,
+            can you please, would you please, will you please, could you,
             can you, would you, will you, would you mind, do you mind, i want you to, i would like you to,
             i need you to,
             i want to, i would like to, i need to, i would like, i want, we need to, we want to, let us, let me,
             help me,
             go ahead and, be so kind as to, be a dear and, be so kind and, if you can, if you could, if you would,
             if possible, if you do not mind, hey, hi, hello, ok, okay, alright, right then, yo, thanks, thank you,
-            thank you very much, thanks a lot, cheers, for me, for us, now, right now, right away, immediately, at once,
+            thank you very much, thanks a lot, cheers, for me, for us, now, right now, right away, immediately,
+            at once,
             at the moment, currently, just, also, again, once more, too, as well, quickly, asap, as soon as possible,
             make sure that, make sure, make sure to, ensure that, ensure, be sure to, be sure that, see to it that,
-            you know, um, uh, er, erm, like, well, so, actually, maybe, perhaps, really, simply, instead, anyway, today,
+            you know, um, uh, er, erm, like, well, so, actually, maybe, perhaps, really, simply, instead, anyway,
+            today,
             tonight, i think, i guess, i was wondering if you could, is it possible to, would it be possible to,
             are you able to, it would be nice if you could, can we, could we, can i have, could i have, may i have,
             can you go and, go and, try to, remember to, do not forget to, do me a favor and, do me a favour and,
@@ -40,6 +43,7 @@ FILLERS: Final = PhraseTable(
 
 FUNCTION_WORDS: Final = read_words(
     """
+    back
     the my our your his her their of in at inside within for from into is are be being been by with
     which who whose do does did has have had was were am what to as some's own its that's an a via
     onto over currently there whether if device devices thing things stuff ones one state status
@@ -47,6 +51,15 @@ FUNCTION_WORDS: Final = read_words(
     """
 )
 """Words without a meaning of their own here."""
+QUESTION_FILLERS: Final = read_words(
+    """
+    much many long big far fast high strong old heavy left need needs use uses using used take takes drawing draw
+    producing
+    produce consuming consume amount total reading readings showing show doing happening going there get gets getting
+    currently need needed available report reported say says really actually exactly often soon late
+    """
+)
+"""Words that only fill a question: `how much power does the fan use`."""
 GENERIC_NOUNS: Final = read_words(
     """
     device devices thing things stuff one ones unit units appliance appliances gadget gadgets item
@@ -76,9 +89,11 @@ QUANTIFIERS: Final = PhraseTable(
     {
         **dict.fromkeys(
             _list_phrases(
-                """all, all of, all the, all of the, all our, all my, all of our, all of my, every, every single, each,
+                """all, all of, all the, all of the, all our, all my, all of our, all of my, every, every single,
+                each,
                 every one of, each of, everything, each and every, every last, both, both of, all these, all those,
-                any and all, the whole lot of, every one, each one, all kinds of"""
+                any and all, the whole lot of, every one, each one, all kinds of, whatever, anything that is,
+                all that is, the whole lot, the lot"""
             ),
             Quantifier.ALL,
         ),
@@ -107,8 +122,10 @@ REFERENCES: Final = PhraseTable(
         _list_phrases(
             """it, them, they, that, those, these, this, that one, this one, those ones, these ones, the same one,
             the same ones, the same, the last one, the last ones, the previous one, the previous ones, the ones,
-            both of them, all of them, all of those, all of these, each of them, these two, those two, the two of them,
-            that thing, this thing, these things, those things, that device, this device, those devices, these devices,
+            both of them, all of them, all of those, all of these, each of them, these two, those two,
+            the two of them,
+            that thing, this thing, these things, those things, that device, this device, those devices,
+            these devices,
             the same device, the same devices, the one, the former one, the aforementioned, that same one, him, her,
             the last device, itself, the one from before, the one before"""
         ),
@@ -123,7 +140,8 @@ OTHERS: Final = PhraseTable(
             """everything else, all else, all others, all the others, the others, the other, all other, all the other,
             all of the other, all of the others, the rest, the rest of, the rest of the, all the rest, the remaining,
             others, other, every other, all remaining, the other ones, all the rest of the, anything else,
-            all of the rest, the remaining ones, every other one, all the remaining, the rest of them, the ones left"""
+            all of the rest, the remaining ones, every other one, all the remaining, the rest of them,
+            the ones left"""
         ),
         True,
     )
@@ -162,9 +180,12 @@ NEGATIONS: Final = PhraseTable(dict.fromkeys(_list_phrases("do not, never, do n'
 QUESTIONS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
-            """is, are, was, were, which, what, how, where, who, whose, when, why, do, does, did, has, have you, have i,
-            have any, have we, has any, am i, tell me, tell me if, tell me whether, tell me about, tell me what, check,
-            check if, check whether, check on, check that, check for, let me know, let me know if, let me know whether,
+            """is, are, was, were, which, what, how, where, who, whose, when, why, do, does, did, has, have you,
+            have i,
+            have any, have we, has any, am i, tell me, tell me if, tell me whether, tell me about, tell me what,
+            check,
+            check if, check whether, check on, check that, check for, let me know, let me know if,
+            let me know whether,
             do you know, do you know if, do you know whether, i wonder, i wonder if, i want to know,
             i would like to know,
             give me, show me, show, report, read, read out, read me, get me the, get the state of, get the status of,

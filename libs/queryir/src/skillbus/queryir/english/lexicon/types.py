@@ -11,12 +11,14 @@ from skillbus.queryir.english.lexicon.phrases import PhraseTable, spread_phrases
 DEVICE_TYPES: Final = {
     "light": (
         "light, lamp, bulb, light bulb, lighting, spotlight, spot light, downlight, uplight, chandelier, sconce, led,"
-        "led strip, light strip, night light, nightlight, lantern, fairy light, string light, ceiling light"
+        "led strip, light strip, night light, nightlight, lantern, fairy light, string light,"
+        " ceiling light, tube light, tubelight, downlighter, floodlight, flood light"
     ),
     "switch": "switch, light switch, relay",
     "outlet": "outlet, plug, socket, power outlet, wall outlet, wall plug, wall socket, smart plug, power socket,"
     "power strip, power point, receptacle",
-    "fan": "fan, ceiling fan, ventilator, extractor, extractor fan, exhaust fan, range hood, cooker hood, ventilation,"
+    "fan": "fan, ceiling fan, ventilator, extractor, extractor fan, exhaust fan, range hood, cooker hood,"
+    " kitchen chimney, ventilation,"
     "pedestal fan",
     "cover": "cover, blind, curtain, drape, shade, window shade, roller shade, shutter, roller shutter, awning,"
     "window blind, roller blind, venetian blind, window covering, garage, garage door, gate, skylight, roller,"
@@ -24,7 +26,8 @@ DEVICE_TYPES: Final = {
     "climate": "ac, a c, air con, aircon, air conditioner, air conditioning, air conditioning unit, thermostat,"
     " climate,"
     "hvac, heat pump, climate control, air condition, radiator thermostat",
-    "heater": "heater, radiator, heating, boiler, water heater, space heater, underfloor heating, towel rail, furnace,"
+    "heater": "heater, radiator, heating, boiler, water heater, space heater, underfloor heating, towel rail,"
+    " furnace, geyser,"
     "immersion heater, hot water, central heating, towel warmer",
     "lock": "lock, door lock, smart lock, deadbolt, latch, padlock, bolt",
     "valve": "valve, water valve, gas valve, shutoff valve, tap, faucet",
@@ -67,7 +70,7 @@ SENSOR_CLASSES: Final = {
     "motion": "motion, movement",
     "occupancy": "occupancy",
     "presence": "presence",
-    "moisture": "moisture, leak, water leak, leakage, water, flood, flooding, soil moisture",
+    "moisture": "moisture, leak, water leak, leakage, water, flood, flooding, soil moisture, moisture level",
     "smoke": "smoke, fire",
     "gas": "gas, gas leak, natural gas",
     "carbon_monoxide": "carbon monoxide, co, carbon monoxide alarm",
@@ -88,7 +91,7 @@ SENSOR_CLASSES: Final = {
     "cold": "cold",
     "plug": "",
     "temperature": "temperature, temp",
-    "humidity": "humidity, moisture level, relative humidity",
+    "humidity": "humidity, relative humidity",
     "illuminance": "illuminance, light level, luminance, lux, ambient light, light intensity",
     "power": "power, power consumption, power usage, power draw, wattage, electricity",
     "energy": "energy, energy consumption, energy usage, energy use, electricity usage, electricity consumption",
@@ -114,7 +117,8 @@ SENSOR_CLASSES: Final = {
     "duration": "duration",
     "weather": "weather, forecast, weather forecast",
 }
-"""Words by class of sensor: what is measured or detected. Behind each stands `sensor`, `detector`, `alarm`, `meter`."""
+"""Words by class of sensor: what is measured or detected. Behind each stands `sensor`,"
+" `detector`, `alarm`, `meter`."""
 
 SENSOR_WORDS: Final = ("sensor", "detector", "meter", "monitor", "alarm", "gauge", "reading")
 
@@ -135,6 +139,15 @@ COVER_WORDS: Final = {"door": "cover", "window": "cover"}
 QUESTION_WORDS: Final = {("garage", "door"): "garage_door"}
 """Types of phrases in a question, where they differ."""
 
+FORMULAS: Final = {
+    "carbon_dioxide": ("co", "2"),
+    "carbon_monoxide": ("co",),
+    "nitrogen_dioxide": ("no", "2"),
+    "sulphur_dioxide": ("so", "2"),
+    "volatile_organic_compounds": ("voc",),
+    "aqi": ("aqi",),
+}
+"""Words of the names of sensors for what a sentence says in full: `carbon dioxide`."""
 FAMILIES: Final = {
     "light": "light",
     "cover": "cover blind curtain shade shutter awning garage garage_door gate door window",

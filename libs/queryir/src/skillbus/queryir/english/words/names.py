@@ -101,13 +101,16 @@ class EnglishNames:
                 elif (name := self._loose.get((room, tuple(sorted(one.singular for one in part))))) is not None:
                     yield EnglishMatch(start, end, name, exact=False)
 
-    def find_scattered(self, words: Sequence[EnglishWord]) -> tuple[EnglishName, tuple[int, ...]] | None:
+    def find_scattered(
+        self, words: Sequence[EnglishWord], more: Sequence[str] = ()
+    ) -> tuple[EnglishName, tuple[int, ...]] | None:
         """Return the device of which all words but `sensor` stand somewhere among some words, and their places.
 
         The name that has most words wins. A name of which all words are words of rooms or types is not looked for:
-        `the light in the kitchen` is no name.
+        `the light in the kitchen` is no name. `more` are other words for what was said; they have no place.
         """
         places = {word.singular: index for index, word in enumerate(words)}
+        places |= {word: -1 for word in more if word not in places}
         counts: Counter[int] = Counter()
         names: dict[int, EnglishName] = {}
         for word in places:
@@ -124,7 +127,7 @@ class EnglishNames:
                 best = name if best is None or len(needed) > len(best.words) else best
         if best is None:
             return None
-        return best, tuple(places[word] for word in set(best.singulars) if word in places)
+        return best, tuple(places[word] for word in set(best.singulars) if places.get(word, -1) >= 0)
 
 
 _INDEXES: WeakKeyDictionary[Home, EnglishNames] = WeakKeyDictionary()

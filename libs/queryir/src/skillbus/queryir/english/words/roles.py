@@ -12,6 +12,7 @@ from skillbus.queryir.english.lexicon.actions import (
     BASE_WORDS,
     MEDIA_WORDS,
     PARTICLES,
+    SOURCES,
     STEPS,
     VERBS,
 )
@@ -26,6 +27,7 @@ from skillbus.queryir.english.lexicon.grammar_words import (
     NEGATIONS,
     OTHERS,
     QUANTIFIERS,
+    QUESTION_FILLERS,
     QUESTIONS,
     REFERENCES,
 )
@@ -41,11 +43,15 @@ from skillbus.queryir.english.words.tokens import EnglishWord
 from skillbus.queryir.english.words.values import Value, ValueKind, match_value
 
 _VERBAL: Final = frozenset({"on", "off", "to", "from", "up", "down", "out", "into"})
+_SAYING: Final = frozenset({"mentioned", "talked", "said", "spoke", "asked", "meant", "named", "told", "referred"})
+_DOING: Final = frozenset(
+    {"turned", "switched", "put", "opened", "closed", "used", "started", "dimmed", "locked", "set"}
+)
 _SEPARATORS: Final = frozenset(["and", "or", "then", "plus"])
 _AFTERWARDS: Final = (("after", "that"), ("afterwards",), ("then",), ("and", "then"), ("finally",), ("followed", "by"))
 _PARTICIPLES: Final = read_words(
     """
-    turned switched powered flipped going turning to be get
+    turned switched powered flipped going turning to be get go
     """
 )
 _DOCKING: Final = frozenset({"dock", "send", "turn", "set"})
@@ -156,12 +162,30 @@ def _list_rest(scan: Scan, position: int) -> list[str]:
     return rest
 
 
+def _match_relative(scan: Scan, position: int) -> Span | None:
+    """Match a relative clause of what was said or done before: `I just mentioned`, `that we turned on`."""
+    start = position + (scan.texts[position] in ("that", "which"))
+    last = scan.items[-1].role if scan.items else None
+    if get_text(scan, start) not in ("i", "we", "you") or last not in (EnglishRole.REFERENCE, EnglishRole.TYPE):
+        return None
+    for index in range(start + 1, min(start + 5, len(scan.texts))):
+        text, following = scan.texts[index], get_text(scan, index + 1)
+        said = text in _SAYING or (get_text(scan, index - 1) == "was" and text in ("talking", "speaking"))
+        if said or text in _DOING:
+            more = following in ("about", "of") if said else following in ("on", "off", "up", "down")
+            end = index + 1 + more
+            end += get_text(scan, end) in ("before", "earlier", "last")
+            return make_item(scan, EnglishRole.REFERENCE, position, end - position)
+    return None
+
+
 def _match_late_verb(scan: Scan, position: int) -> Span | None:
     """Match a verb behind its subject: `TV unpause`, `in the kitchen turn on the lights`."""
     if not scan.subject or scan.verb or scan.question:
         return None
     text = scan.texts[position]
-    if (scan.singulars[position],) in TYPE_WORDS or text in FUNCTION_WORDS or text in PARTICLES or text in STEPS:
+    noun = (scan.singulars[position],) in TYPE_WORDS or text.endswith("ing")
+    if noun or text in FUNCTION_WORDS or text in PARTICLES or text in STEPS:
         return None
     if ATTRIBUTES.match(scan.texts, position) is not None or text in ("cool", "heat", "warm", "up", "down", "need"):
         return None
@@ -176,7 +200,11 @@ def _match_exception(scan: Scan, position: int) -> Span | None:
         return make_item(scan, EnglishRole.KEEPER, position, keeper)
     if length == 0 and text == "but":
         return make_item(scan, EnglishRole.EXCEPTION, position, 1)
-    if length == 0 or (text == "not" and scan.question) or (text in ("save", "bar", "minus") and not scan.subject):
+    if (
+        length == 0
+        or (text == "not" and scan.question)
+        or (length == 1 and text in ("save", "bar", "minus") and not scan.subject)
+    ):
         return None
     return make_item(scan, EnglishRole.EXCEPTION, position, length)
 
@@ -202,10 +230,18 @@ def _match_value(scan: Scan, position: int) -> Span | None:
 
 
 def _match_mode(scan: Scan, position: int) -> Span | None:
-    """Match `cool` of `to cool`, `eco mode`, `on high`, `delicate mode`."""
+    """Match `cool` of `to cool`, `eco mode`, `on high`, `delicate mode`; `HDMI 2` of `to HDMI 2`."""
     if scan.question:
         return None
     before = scan.texts[position - 1] if position else ""
+    if (
+        scan.texts[position] in SOURCES
+        and before in ("to", "on", "input", "source")
+        and scan.verb in ("set", "turn", "")
+    ):
+        numbered = get_text(scan, position + 1).isdigit()
+        source = " ".join(scan.texts[position : position + 1 + numbered])
+        return make_item(scan, EnglishRole.VALUE, position, 1 + numbered, value=Value(ValueKind.CHANNEL, text=source))
     found = MODES.match(scan.texts, position)
     length, mode = found if found is not None else (1, scan.texts[position])
     after = position + length
@@ -273,8 +309,9 @@ def _match_property(scan: Scan, position: int) -> Span | None:
         return make_item(scan, EnglishRole.PARTICLE, position, 1, meaning=PARTICLES[text])
     if text in STEPS:
         return make_item(scan, EnglishRole.STEP, position, 1, meaning=text)
-    if scan.verb in _DOCKING and (length := match_length(BASE_WORDS, scan.texts, position)) > 0:
-        return make_item(scan, EnglishRole.BASE, position, length)
+    base = match_length(BASE_WORDS, scan.texts, position) or int(scan.verb == "send" and text == "back")
+    if scan.verb in _DOCKING and base:
+        return make_item(scan, EnglishRole.BASE, position, base)
     attribute = ATTRIBUTES.match(scan.texts, position)
     kind = TYPE_WORDS.match(scan.singulars, position)
     if attribute is not None and (kind is None or kind[0] <= attribute[0]):
@@ -295,16 +332,16 @@ def _match_filler(scan: Scan, position: int) -> Span | None:
     if (length := match_length(FILLERS, scan.texts, position)) > 0:
         return make_item(scan, EnglishRole.FILLER, position, length)
     text = scan.texts[position]
-    if text in FUNCTION_WORDS or text in _PARTICIPLES:
-        return make_item(scan, EnglishRole.FUNCTION, position, 1)
     if text in GENERIC_ADJECTIVES:
         return make_item(scan, EnglishRole.FILLER, position, 1)
-    return None
+    idle = text in FUNCTION_WORDS or text in _PARTICIPLES or (scan.question and text in QUESTION_FILLERS)
+    return make_item(scan, EnglishRole.FUNCTION, position, 1) if idle else None
 
 
 _Step = Callable[[Scan, int], Span | None]
 _STEPS: Final[tuple[_Step, ...]] = (
     _match_joint,
+    _match_relative,
     _match_exception,
     _match_late_verb,
     _match_value,

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from skillbus.common.bus.caller import Caller
 from skillbus.common.chat.structured_answer import AnswerMode, ModelSilentError, RawAnswer, StructuredQuestion
-from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.retriever.command_resolution import Parser
 from skillbus.contracts.retriever.query_ir import QueryIR
 from skillbus.queryir.home import Home
 from skillbus.queryir.sentence import Language, ParsedSentence
+from skillbus.retriever.adapters.bus_chat_models import BusChatModels
 from skillbus.retriever.domain.errors import ModelMissingError
 from skillbus.retriever.domain.resolution.model.parser import ModelParser, ModelParserSettings
 from skillbus.retriever.domain.resolution.model.question import ask_about_sentence, make_answer_schema
 from skillbus.retriever.domain.resolution.ports import SentenceReading
+from skillbus.retriever.errors_on_the_wire import to_wire
 
 TEXT = "打开臥室的灯"
 GUESS = QueryIR(action="打开", confidence=0.4)
@@ -155,6 +158,8 @@ async def test_a_name_is_returned_as_the_home_spells_it(name: str) -> None:
         (write_answer(scope_exclude=["厨房"]), "does not say '厨房'"),
         (write_answer(name_hint="\ud800"), "schema"),
         (write_answer(action="allumer", action_code=None), "'allumer' is not in the language"),
+        (write_answer(quantifier="except"), "does not say what"),
+        (write_answer(quantifier="count"), "does not say how many"),
         (json.dumps({"queries": ["打开"]}), "schema"),
         (json.dumps({"queries": [FIELDS] * 100}), "100 commands, over 8"),
         ("Sure! I will turn on the light.", "no JSON object with a list of `queries`"),
@@ -180,6 +185,12 @@ async def test_an_answer_that_says_what_it_must_not_leaves_the_grammars_reading_
 async def test_json_is_found_in_fences_and_prose(wrapping: str) -> None:
     reading = await read(make_parser(wrapping.replace("{}", write_answer())))
     assert (reading.model, reading.model_problem) == ("lab/small", None)
+
+
+async def test_a_name_of_the_home_needs_no_type_and_what_is_left_out_is_an_exception() -> None:
+    answer = write_answer(name_hint="老伙计", type_hint="fan", scope_include=[], scope_exclude=["卧室"])
+    (query,) = (await read(make_parser(answer), "打开老伙计，卧室除外")).queries
+    assert (query.name_hint, query.type_hint, query.quantifier) == ("老伙计", None, "except")
 
 
 async def test_an_action_without_a_code_keeps_its_words() -> None:
@@ -320,3 +331,31 @@ async def test_instructions_in_a_sentence_cannot_name_a_device_that_it_does_not_
     reading = await read(make_parser(answer), sentence, home=make_home("大门锁"))
     assert reading.queries == (GUESS,)
     assert reading.model_problem == "the sentence does not say '大门锁', which the answer names"
+
+
+class FailingCaller(Caller):
+    """A bus whose registry answers with an error."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        self.code = code
+
+    async def call(self, *_: object, **__: object) -> Any:
+        raise RequestError(self.code, "no chat model is registered; register a provider")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.MODEL_UNAVAILABLE, ModelMissingError),
+        (ErrorCode.NOT_FOUND, ModelMissingError),
+        (ErrorCode.INVALID_REQUEST, ModelMissingError),
+        (ErrorCode.UNAVAILABLE, ModelSilentError),
+    ],
+)
+async def test_a_model_that_is_not_registered_differs_from_a_registry_that_does_not_answer(
+    code: ErrorCode, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match="register a provider") as raised:
+        await BusChatModels(FailingCaller(code)).find_model("auto")
+    wire = to_wire(raised.value)
+    assert (wire and wire.status) == (503 if kind is ModelMissingError else None)

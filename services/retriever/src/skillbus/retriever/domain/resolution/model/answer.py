@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from skillbus.common.chat.structured_answer import find_json_objects
-from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR
+from skillbus.contracts.retriever.query_ir import MAX_QUERIES, Quantifier, QueryIR
 from skillbus.queryir.actions import ActionCode, get_action_word
 from skillbus.queryir.home import Home
 from skillbus.queryir.sentence import Language
@@ -63,6 +63,21 @@ def _parse_query(value: JsonValue) -> QueryIR:
 
 
 def _check_query(query: QueryIR, sentence: str, language: Language, home: Home | None) -> QueryIR:
+    _check_words(query, sentence)
+    name = query.name_hint and _spell(query.name_hint, home)
+    return query.model_copy(
+        update={
+            "action": _name_action(query, language),
+            "name_hint": name,
+            "type_hint": None if name and _is_device(name, home) else query.type_hint,
+            "scope_include": tuple(_spell(room, home) for room in query.scope_include),
+            "scope_exclude": tuple(_spell(room, home) for room in query.scope_exclude),
+            "quantifier": _check_quantifier(query),
+        }
+    )
+
+
+def _check_words(query: QueryIR, sentence: str) -> None:
     for text in _list_texts(query):
         if not text.isprintable():
             raise AnswerRefusedError(f"the answer has characters that nobody speaks: {text!r:.{_QUOTED}}")
@@ -72,14 +87,17 @@ def _check_query(query: QueryIR, sentence: str, language: Language, home: Home |
     for name in said:
         if not _is_said(name, sentence):
             raise AnswerRefusedError(f"the sentence does not say {name!r:.{_QUOTED}}, which the answer names")
-    return query.model_copy(
-        update={
-            "action": _name_action(query, language),
-            "name_hint": query.name_hint and _spell(query.name_hint, home),
-            "scope_include": tuple(_spell(room, home) for room in query.scope_include),
-            "scope_exclude": tuple(_spell(room, home) for room in query.scope_exclude),
-        }
-    )
+
+
+def _check_quantifier(query: QueryIR) -> Quantifier | None:
+    """Return the quantifier. Without what it counts or leaves out, it would reach other devices than are meant."""
+    if query.quantifier is Quantifier.EXCEPT and not query.scope_exclude:
+        raise AnswerRefusedError("the answer leaves out something, and does not say what")
+    if query.quantifier is Quantifier.COUNT and query.arguments.count is None:
+        raise AnswerRefusedError("the answer counts devices, and does not say how many")
+    if query.scope_exclude and query.quantifier in {None, Quantifier.ALL}:
+        return Quantifier.EXCEPT
+    return query.quantifier
 
 
 def _list_texts(query: QueryIR) -> Iterator[str]:
@@ -106,6 +124,11 @@ def _is_said(name: str, sentence: str) -> bool:
     folded, said = fold_name(name), fold_name(sentence)
     letters = _SEPARATORS.sub("", folded)
     return letters in _SEPARATORS.sub("", said) if letters else bool(folded) and folded in said
+
+
+def _is_device(name: str, home: Home | None) -> bool:
+    folded = fold_name(name)
+    return home is not None and (folded in home.by_name or folded in home.by_alias)
 
 
 def _spell(name: str, home: Home | None) -> str:

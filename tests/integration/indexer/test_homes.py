@@ -91,6 +91,7 @@ async def audit(bus: Bus, *, fix: bool = False) -> IndexAudited:
     return await bus.caller.call(AUDIT_INDEX, AuditIndex(fix=fix))
 
 
+@pytest.mark.spec("context-retrieval.md § 设备元数据 / 命令库 (CommandSpec, spec.jsonl)")
 async def test_devices_of_two_homes_with_one_id_are_two_devices(running: Running) -> None:
     bus = running.bus
     other = lamp(name="Desk lamp", home="Other/lamp", aliases=["light"], capabilities=["switch"])
@@ -185,6 +186,7 @@ async def test_a_large_home_is_loaded_page_by_page(running: Running, embedder: F
         assert (await running.bus.caller.call(LIST_DEVICES, nothing)).total == 0
 
 
+@pytest.mark.spec("context-retrieval.md § 设备元数据 / 命令库 (CommandSpec, spec.jsonl)")
 async def test_commands_are_indexed_with_all_that_a_search_returns(running: Running) -> None:
     level: JsonValue = {"name": "level", "source": "brightness", "minimum": 0, "maximum": 100}
     texts: dict[str, JsonValue] = {"zh": "设置亮度", "en": "Set the brightness"}

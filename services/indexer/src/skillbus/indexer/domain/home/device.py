@@ -29,7 +29,7 @@ class DeviceRecord(ProjectMessage):
 
 @dataclass(frozen=True, slots=True)
 class ListedDevice:
-    """Some 700 bytes of a device."""
+    """Some 800 bytes of a device."""
 
     key: Key
     digest: str

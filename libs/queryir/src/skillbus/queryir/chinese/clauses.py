@@ -49,17 +49,42 @@ class _Piece:
         return self.plays(*HEADS) or any(not word.senses for word in self.words)
 
     @cached_property
+    def has_target(self) -> bool:
+        return self.plays(*HEADS, SenseKind.ROOM)
+
+    @cached_property
+    def asks_degrees(self) -> bool:
+        return any(one in word.text for word in self.words if word.plays(SenseKind.QUESTION) for one in "度热冷湿")
+
+    @cached_property
+    def is_remark(self) -> bool:
+        """A greeting, or a remark about something else: 外面下雨了."""
+        if self.plays(SenseKind.GREETING):
+            return True
+        return not self.plays(*HEADS) and (self.plays(SenseKind.MEASURE) or any(not word.senses for word in self.words))
+
+    @cached_property
+    def hesitates(self) -> bool:
+        """那个 alone, before what is meant."""
+        return all(word.plays(SenseKind.DEMONSTRATIVE, SenseKind.FILLER) for word in self.words)
+
+    @cached_property
     def acts(self) -> bool:
         words = self.words
         if self.plays(SenseKind.RHETORIC):
             return False
-        verbs = [index for index in find_acting_verbs(words) if words[index].get_value(SenseKind.VERB) != "maybe_dock"]
-        if any(not is_particle(words[index]) for index in verbs):
+        verbs = [word for word in map(words.__getitem__, find_acting_verbs(words)) if not is_particle(word)]
+        values = [word.get_value(SenseKind.VERB) for word in verbs]
+        weak = {"maybe_dock"} if self.has_target else {"maybe_dock", "faster"}
+        if any(value not in weak for value in values):
             return True
-        if self.plays(SenseKind.QUESTION, SenseKind.SOFT_QUESTION, SenseKind.EXTREME):
+        if self.plays(SenseKind.QUESTION, SenseKind.SOFT_QUESTION):
+            return self.has_target or self.plays(SenseKind.MEASURE, SenseKind.PROPERTY, *_VALUES) or self.asks_degrees
+        if self.plays(SenseKind.EXTREME):
             return True
         steps = (is_request_step(words, index) for index, word in enumerate(words) if word.plays(SenseKind.ADJECTIVE))
-        return any(steps) or (self.plays(*_VALUES) and (bool(verbs) or self.plays(SenseKind.PROPERTY)))
+        particles = any(is_verb(word) and is_particle(word) for word in words)
+        return any(steps) or (self.plays(*_VALUES) and (particles or self.plays(SenseKind.PROPERTY)))
 
     @cached_property
     def excludes(self) -> bool:
@@ -94,7 +119,7 @@ def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:
         elif piece.acts:
             commands.append(_join_action(piece, pending, bool(commands)))
             pending = []
-        elif piece.has_head or piece.plays(SenseKind.ROOM):
+        elif piece.has_target and not piece.is_remark:
             if more:
                 pending.append(piece)
             elif commands and not _is_complaint(piece):
@@ -115,16 +140,24 @@ def _join_exclusion(
             pending.append(piece)
     elif not commands:
         commands.append(CommandWords([*piece.words, _PAUSE]))
-    elif not negative or any(
-        word.plays(SenseKind.ALL, SenseKind.DISTRIBUTIVE, SenseKind.OTHER) for word in commands[-1].words
-    ):
+    elif not negative or _is_exception(piece, commands[-1].words):
         commands[-1].words += [*piece.words, _PAUSE]
+
+
+def _is_exception(piece: _Piece, command: Sequence[ChineseWord]) -> bool:
+    """Return True for 卧室的不用关 after a command that turns off, or one about all devices."""
+    if any(word.plays(SenseKind.ALL, SenseKind.DISTRIBUTIVE, SenseKind.OTHER) for word in command):
+        return True
+    verbs = {value for word in command for value in word.list_values(SenseKind.VERB)}
+    return any(verbs & word.list_values(SenseKind.VERB) for word in piece.words)
 
 
 def _join_action(piece: _Piece, pending: Sequence[_Piece], follows: bool) -> CommandWords:
     words: list[ChineseWord] = []
     excluding = any(one.excludes or one.plays(SenseKind.EXCEPT_OPEN, SenseKind.EXCEPT_CLOSE) for one in pending)
     for one in pending:
+        if excluding and one.hesitates:
+            continue
         if excluding:
             words += [*one.words, _PAUSE]
         elif not piece.has_head:

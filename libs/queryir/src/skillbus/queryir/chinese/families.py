@@ -6,7 +6,7 @@ from typing import Final
 from skillbus.queryir.actions import ActionCode
 from skillbus.queryir.home import Home
 
-GENERIC_VERBS: Final = frozenset({"on", "off", "start", "activate", "watch", "query", "work"})
+GENERIC_VERBS: Final = frozenset({"on", "off", "start", "activate", "watch", "query", "work", "faster"})
 """Verbs that give way to another in the same clause: 开始打扫 is 打扫."""
 
 _FAMILY_TYPES: Final[Mapping[str, str]] = {

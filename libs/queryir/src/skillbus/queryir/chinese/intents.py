@@ -28,6 +28,7 @@ _STEPPING: Final = {
     "quieter": ("volume", -1),
     "warmer": ("temperature", 1),
     "cooler": ("temperature", -1),
+    "faster": ("speed", 1),
     "up": ("", 1),
     "down": ("", -1),
 }
@@ -154,7 +155,7 @@ class CommandSigns:
         """Property and direction of 亮一点 or 调高. The property is empty if only its target says it."""
         for word in self.verbs:
             for value in word.list_values(SenseKind.VERB):
-                if value in _STEPPING:
+                if value in _STEPPING and (value != "faster" or len(self.verbs) == 1):
                     return _STEPPING[value]
         for index, word in enumerate(self.words):
             if word.plays(SenseKind.ADJECTIVE) and is_request_step(self.words, index):

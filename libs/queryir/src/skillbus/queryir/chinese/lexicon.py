@@ -77,6 +77,7 @@ class SenseKind(StrEnum):
     """Punctuation between clauses."""
     INSIDE = "inside"
     """里, 里面: after a room."""
+    GREETING = "greeting"
     FILLER = "filler"
     RECENT = "recent"
     """刚才, 刚刚: what follows was mentioned."""

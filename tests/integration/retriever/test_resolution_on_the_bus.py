@@ -44,16 +44,21 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 _MEANINGS = (("打开", "on"), ("关闭", "off"), ("温度", "temperature"), ("亮度", "brightness"))
 
 
-class HouseModel:
-    """A dense model of four meanings."""
+_OTHERS = 64
 
-    spec = ModelSpec("test", "house", "1", "none", len(_MEANINGS) + 1, 2048, 4096, False)
+
+class HouseModel:
+    """A dense model of four meanings. Texts without any are far from each other."""
+
+    spec = ModelSpec("test", "house", "1", "none", len(_MEANINGS) + _OTHERS, 2048, 4096, False)
 
     def load(self) -> None:
         return
 
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
-        rows = np.array([[0.1, *(any(w in text.lower() for w in words) for words in _MEANINGS)] for text in texts])
+        meanings = np.array([[any(w in text.lower() for w in words) for words in _MEANINGS] for text in texts])
+        others = np.array([np.random.default_rng(list(text.encode())).normal(0, 0.01, _OTHERS) for text in texts])
+        rows = np.concatenate([meanings, others], axis=1)
         unit: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
         return unit
 

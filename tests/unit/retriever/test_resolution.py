@@ -202,7 +202,9 @@ async def test_a_number_is_ambiguous_unless_it_is_the_number_of_devices(
     world: _World, quantifier: Quantifier | None, count: int | None, status: ResolutionStatus
 ) -> None:
     query = _query("打开", type_hint="light", quantifier=quantifier, arguments=QueryArguments(count=count))
-    assert (await world.resolve(query)).status is status
+    result = await world.resolve(query)
+    assert result.status is status
+    assert (result.question or "哪几个").count("哪几个") == 1
 
 
 async def test_values_of_the_sentence_fill_the_arguments(world: _World) -> None:

@@ -14,6 +14,8 @@ from skillbus.contracts.retriever.command_resolution import RecallReason
 from skillbus.contracts.retriever.query_ir import QueryIR
 from skillbus.queryir.chinese.families import choose_type
 from skillbus.queryir.chinese.lexicon import load_lexicon
+from skillbus.queryir.english.lexicon.phrases import find_singular
+from skillbus.queryir.english.lexicon.types import TYPE_WORDS
 from skillbus.queryir.home import Home
 from skillbus.queryir.writing import fold_name, is_han
 
@@ -263,5 +265,6 @@ def find_type(word: str, home: Home) -> str | None:
     """Return the type that a folded word names, in Chinese or English; None if it names none."""
     if any(map(is_han, word)):
         return choose_type(load_lexicon().list_types(word), home)
-    kinds = (word.replace(" ", "_"), word.removesuffix("s").replace(" ", "_"))
-    return next((kind for kind in kinds if kind in home.by_type or kind in KINDS or kind in _WIDER), None)
+    words = [find_singular(each) for each in word.split()]
+    own = "_".join(words)
+    return own if own in home.by_type else TYPE_WORDS.get(words)

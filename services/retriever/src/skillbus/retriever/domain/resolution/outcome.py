@@ -92,6 +92,7 @@ def decide_outcome(
     devices, left = _fit(map(make_resolved_device, selection.devices), max_bytes)
     dropped, _ = _fit((make_dropped_device(*each) for each in refused[:_MAX_DROPPED]), left)
     ambiguous = selection.status is ResolutionStatus.AMBIGUOUS
+    several = query.quantifier in (Quantifier.SOME, Quantifier.COUNT)
     result = ResolvedQuery(
         query=query,
         status=selection.status,
@@ -99,7 +100,7 @@ def decide_outcome(
         more_devices=len(selection.devices) - len(devices),
         candidates=candidates,
         dropped=dropped,
-        question=ask_to_choose(candidates, language) if ambiguous else None,
+        question=ask_to_choose(candidates, language, several=several) if ambiguous else None,
         confidence=round(query.confidence * min((each.confidence for each in selection.devices), default=0.0), 4),
     )
     meant = [each.match for each in selection.devices] if fitting else matches

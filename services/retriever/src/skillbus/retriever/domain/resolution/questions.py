@@ -22,16 +22,16 @@ def ask_about_gap(gap: RecallGap, unknown: Sequence[str], language: Language) ->
     return "要操作哪个设备？" if chinese else "For which device?"
 
 
-def ask_to_choose(candidates: Sequence[RecalledDevice], language: Language) -> str:
-    """Return the question which of the candidates is meant: their names, with rooms where names are the same."""
+def ask_to_choose(candidates: Sequence[RecalledDevice], language: Language, *, several: bool = False) -> str:
+    """Return the question which of the candidates are meant: their names, with rooms where names are the same."""
     chinese = language == "zh"
     names = [device.name for device in candidates]
     listed = [_describe(device, names.count(device.name) > 1, language) for device in candidates[:_LISTED]]
     if len(candidates) > _LISTED:
         listed.append("……" if chinese else "…")
     if chinese:
-        return f"您指的是哪一个：{'、'.join(listed)}？"
-    return f"Which one do you mean: {', '.join(listed)}?"
+        return f"您指的是{'哪几个' if several else '哪一个'}：{'、'.join(listed)}？"
+    return f"Which {'ones' if several else 'one'} do you mean: {', '.join(listed)}?"
 
 
 def _describe(device: RecalledDevice, shared: bool, language: Language) -> str:

@@ -183,20 +183,26 @@ def variants_of(library: Library) -> dict[str, dict[str, float]]:
         "dense, mean of both": mean,
         "words with translations": plain,
         "words and meanings": words,
-        "dense and words": np.asarray(features_of(mean, plain, none, none, none) @ product_weights()),
-        "dense, words and meanings": np.asarray(features_of(mean, words, none, none, none) @ product_weights()),
-        "the same, the nearer of both": np.asarray(
-            features_of(np.maximum(zh, en), words, none, none, none) @ product_weights()
+        "dense and words": np.asarray(features_of(mean, plain, none, none, none) @ product_weights(library.model)),
+        "dense, words and meanings": np.asarray(
+            features_of(mean, words, none, none, none) @ product_weights(library.model)
         ),
-        "all, with contradictions": np.asarray(features_of(mean, words, contrary, none, none) @ product_weights()),
-        "all, with fulfilments": np.asarray(features_of(mean, words, contrary, fulfilled, none) @ product_weights()),
-        "all, with other topics": np.asarray(library.features @ product_weights()),
+        "the same, the nearer of both": np.asarray(
+            features_of(np.maximum(zh, en), words, none, none, none) @ product_weights(library.model)
+        ),
+        "all, with contradictions": np.asarray(
+            features_of(mean, words, contrary, none, none) @ product_weights(library.model)
+        ),
+        "all, with fulfilments": np.asarray(
+            features_of(mean, words, contrary, fulfilled, none) @ product_weights(library.model)
+        ),
+        "all, with other topics": np.asarray(library.features @ product_weights(library.model)),
     }
     return {name: library.hits(scores) for name, scores in ranked.items()}
 
 
-def product_weights() -> Floats:
-    relevance = derive_command_relevance(build_relevance(find_calibration(DEFAULT_MODEL)))
+def product_weights(model: str) -> Floats:
+    relevance = derive_command_relevance(build_relevance(find_calibration(model)))
     return np.array([relevance.dense, relevance.lexical, -CONTRARY, FULFILLED, -ELSEWHERE, relevance.offset])
 
 
@@ -205,7 +211,7 @@ def fit_map(library: Library, rows: NDArray[np.int64]) -> Floats:
     values, answers, weights = list[Floats](), list[float](), list[float]()
     for query in rows.tolist():
         right, wrong = np.flatnonzero(library.right[query]), np.flatnonzero(~library.right[query])
-        near = wrong[np.argsort(-library.features[query, wrong] @ product_weights())[:CANDIDATES]]
+        near = wrong[np.argsort(-library.features[query, wrong] @ product_weights(library.model))[:CANDIDATES]]
         for some, answer, share in ((right, 1.0, 0.5), (near, 0.0, 0.25), (wrong, 0.0, 0.25)):
             values.extend(library.features[query, some])
             answers.extend([answer] * len(some))
@@ -251,7 +257,7 @@ def figures_of(library: Library) -> dict[str, object]:
     apart = np.zeros(library.right.shape)
     for number in range(FOLDS):
         apart[fold == number] = library.features[fold == number] @ fit_map(library, rows[fold != number])
-    likely = 1 / (1 + np.exp(-(library.features @ product_weights())))
+    likely = 1 / (1 + np.exp(-(library.features @ product_weights(library.model))))
     return {
         "commands": len(library.commands),
         "queries": len(library.queries),
@@ -316,7 +322,7 @@ def main() -> None:
     model: str = arguments.model
     report: Mapping[str, object] = {
         **describe_setting(SEED, model),
-        "map": dict(zip(WEIGHTS, product_weights(), strict=True)),
+        "map": dict(zip(WEIGHTS, product_weights(model), strict=True)),
         "dev": figures_of(load_library(arguments.data, model)),
         "own": figures_of(load_library(OWN, model)),
     }

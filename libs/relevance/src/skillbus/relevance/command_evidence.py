@@ -8,7 +8,7 @@
 The formula is that of tools (`score`), with words that include meanings (`command_text`). An opposite is near in every
 vector space, and shares most words: 打开窗帘, 关闭窗帘. So a contradiction, which the lexicon knows, counts by itself.
 A bare action (启动) is a frequent word of a library, so that it is fulfilled counts by itself too.
-Fitted by benchmarks/fitting/command_ranking.py on the dev library; docs/context.md has the figures.
+Fitted by benchmarks/fitting/command_ranking.py on the dev library; docs/commands.md has the figures.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 The vector of a command is the mean of its descriptions, each embedded alone: a text in two languages is far from
 sentences in either. BM25 reads all descriptions, the meanings of their words, and, at half the weight, the ids split
 into words. The meanings join what has no word in common: "louder" and 调高音量, 切歌 and "Skip to the next track".
-docs/context.md has the figures.
+docs/commands.md has the figures.
 """
 
 import re

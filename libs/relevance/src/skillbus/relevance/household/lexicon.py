@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 _TOKEN: Final = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*|,")
 _ENDINGS: Final = ("s", "es", "d", "ed", "ing")
 _FIRST: Final = "^"
+_JOINING: Final = frozenset("或和、/及")
 _COURTESY: Final = frozenset({"please", "hey", "ok", "and", "or", "then", "can", "could", "would", "will", "you"})
 """Words before the first word proper of a sentence."""
 
@@ -34,15 +35,18 @@ class WordIndex:
     english: Mapping[tuple[str, ...], frozenset[str]]
     first: Mapping[tuple[str, ...], frozenset[str]]
     """English phrases that count only at the beginning of a sentence."""
+    longest_chinese: int
+    """Characters of the longest Chinese word."""
+    longest_english: int
+    """Words of the longest English phrase."""
 
     def find_chinese(self, text: str) -> Iterator[WordMatch]:
-        longest = max(map(len, self.chinese), default=0)
         position = 0
         while position < len(text):
-            for length in range(min(longest, len(text) - position), 0, -1):
+            for length in range(min(self.longest_chinese, len(text) - position), 0, -1):
                 concepts = self.chinese.get(text[position : position + length])
                 if concepts is not None:
-                    yield WordMatch(concepts, position, text[position - 1 : position] in set("或和、/及"))
+                    yield WordMatch(concepts, position, text[position - 1 : position] in _JOINING)
                     position += length
                     break
             else:
@@ -50,11 +54,10 @@ class WordIndex:
 
     def find_english(self, text: str) -> Iterator[WordMatch]:
         words = _TOKEN.findall(text)
-        longest = max(map(len, (*self.english, *self.first)), default=0)
         position = 0
         begins = True
         while position < len(words):
-            found = self._match(words, position, longest, begins=begins)
+            found = self._match(words, position, begins=begins)
             begins = words[position] == "," or (begins and words[position] in _COURTESY)
             if found is None:
                 position += 1
@@ -63,10 +66,8 @@ class WordIndex:
             yield WordMatch(concepts, position, position > 0 and words[position - 1] in ("or", "and"))
             position += length
 
-    def _match(
-        self, words: Sequence[str], position: int, longest: int, *, begins: bool
-    ) -> tuple[frozenset[str], int] | None:
-        for length in range(min(longest, len(words) - position), 0, -1):
+    def _match(self, words: Sequence[str], position: int, *, begins: bool) -> tuple[frozenset[str], int] | None:
+        for length in range(min(self.longest_english, len(words) - position), 0, -1):
             phrase = tuple(words[position : position + length])
             concepts = self.first.get(phrase) if begins else None
             if (concepts := concepts or self.english.get(phrase)) is not None:
@@ -113,7 +114,7 @@ def _index_words(
             known = first if phrase.startswith(_FIRST) else english
             for form in _list_forms(phrase.removeprefix(_FIRST)):
                 known[form] = known.get(form, frozenset()) | {concept}
-    return WordIndex(chinese, english, first)
+    return WordIndex(chinese, english, first, max(map(len, chinese)), max(map(len, (*english, *first))))
 
 
 def _list_forms(phrase: str) -> Iterator[tuple[str, ...]]:

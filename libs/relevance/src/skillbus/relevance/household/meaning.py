@@ -1,6 +1,6 @@
 """Meaning of a spoken command or of a command's description: what it does, and what it is about.
 
-Four sentences of grammar decide what a text does; docs/context.md explains them.
+Four sentences of grammar decide what a text does; docs/commands.md explains them.
 
 1. A question, and a text whose first action is to read something, reads. It does nothing else. 多少 and 几度 ask only
    where there is no action: 调高几度 does not.
@@ -76,7 +76,7 @@ class Meaning:
 
 def read_meaning(text: str) -> Meaning:
     """Return the meaning of a spoken command or of a description."""
-    return _read_folded(fold_name(text[:_MAX_CHARACTERS]))
+    return _read(text[:_MAX_CHARACTERS])
 
 
 def read_command_meaning(descriptions: Mapping[str, str], words: str) -> Meaning:
@@ -87,8 +87,8 @@ def read_command_meaning(descriptions: Mapping[str, str], words: str) -> Meaning
 
 
 @lru_cache(_CACHED)
-def _read_folded(text: str) -> Meaning:
-    lexicon = load_household()
+def _read(given: str) -> Meaning:
+    text, lexicon = fold_name(given), load_household()
     topics = _unite(
         found.concepts for found in (*lexicon.topics.find_chinese(text), *lexicon.topics.find_english(text))
     )

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from skillbus.contracts.indexer.commands import CommandArgument
 from skillbus.relevance.command_text import describe_meaning
-from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
+from skillbus.retriever.adapters.live_collection import LiveCollection, as_unavailable, has_any
 from skillbus.retriever.domain.commands.ports import IndexedCommand, WantedCommands
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.vectors import VectorSearch, models, point_id
@@ -29,8 +29,11 @@ class VectorCommands(LiveCollection):
         return await self._search_each(live, queries, [make_command_filter(wanted)], count)
 
     async def load_commands(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedCommand]:
-        found = await self._retrieve(live, points, _PAYLOAD)
-        return {record.id: _make_command(record) for record, _ in found}
+        if not points:
+            return {}
+        with as_unavailable():
+            records = await self._store.retrieve(live.collection, points, with_payload=_PAYLOAD)
+        return {record.id: _make_command(record) for record in records}
 
 
 def make_command_filter(wanted: WantedCommands) -> models.Filter:

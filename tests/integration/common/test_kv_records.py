@@ -134,3 +134,14 @@ async def test_default_values_can_be_left_out(bus: Bus) -> None:
     await notes(bus, exclude_defaults=True).save("p.one", Note(key="p.one"), 0)
     entry = await (await bus.jetstream.key_value(CATALOGUE.name)).get("p.one")
     assert entry.value == b'{"key":"p.one"}'
+
+
+async def test_the_last_revision_of_a_pattern_counts_deletions(bus: Bus) -> None:
+    records = KvRecords(bus, CATALOGUE, Note)
+    assert await records.find_last_revision("home.*") == 0
+    one = await records.save("home.one", ONE, 0)
+    other = await records.save("other.one", ONE, 0)
+    assert await records.find_last_revision("home.*") == one.revision
+    assert await records.delete_many({"home.one": one.revision, "other.one": other.revision - 1}) == [True, False]
+    assert await records.find_last_revision("home.*") > other.revision
+    assert await records.find_last_revision("other.*") == other.revision

@@ -43,6 +43,9 @@ COMMANDS: Final[Entries] = {
     "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
     "call": CommandEntry("tools.call_command:call_tool", "Call a tool of any type."),
     "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
+    "resolve": CommandEntry(
+        "homes.resolve_command:resolve_command", "Resolve a spoken command to devices and their commands."
+    ),
     "chat": CommandEntry("chat.commands:chat_with_model", "Chat with a model that finds and calls tools."),
     "audit": GroupEntry(
         "Compare catalogue, indexes and callable tools, or show who did what.",
@@ -144,6 +147,30 @@ COMMANDS: Final[Entries] = {
             ),
         },
     ),
+    "homes": GroupEntry(
+        "List homes.",
+        "skillbus homes list",
+        {"list": CommandEntry("homes.device_commands:list_homes", "List the homes of the project.")},
+    ),
+    "devices": GroupEntry(
+        "Import, list and remove the devices of homes.",
+        "skillbus devices import devices.jsonl --home home",
+        {
+            "import": CommandEntry("homes.importer:import_devices", "Import devices of homes."),
+            "list": CommandEntry("homes.device_commands:list_devices", "List devices by home and id."),
+            "remove": CommandEntry("homes.device_commands:remove_devices", "Remove devices of a home."),
+        },
+    ),
+    "commands": GroupEntry(
+        "Manage the command library: what devices can be told to do.",
+        "skillbus commands search '再亮一点'",
+        {
+            "import": CommandEntry("homes.importer:import_commands", "Import commands into the library."),
+            "list": CommandEntry("homes.library_commands:list_commands", "List the commands of the library by id."),
+            "search": CommandEntry("homes.library_commands:search_commands", "Find the commands that fit a query."),
+            "remove": CommandEntry("homes.library_commands:remove_commands", "Remove commands from the library."),
+        },
+    ),
     "skills": GroupEntry(
         "List, show, make, check, import, roll back, pin, disable and remove skills.",
         "skillbus skills show git-commit",
@@ -203,6 +230,12 @@ COMMANDS: Final[Entries] = {
             "logs": CommandEntry("evaluate.commands:evaluate_logs", "Measure how well log templates are mined."),
             "agent": CommandEntry(
                 "evaluate.commands:evaluate_agent", "Measure whether chats are shown the right tools."
+            ),
+            "queryir": CommandEntry(
+                "evaluate.queryir_commands:evaluate_queryir", "Measure how well spoken commands are understood."
+            ),
+            "commands": CommandEntry(
+                "evaluate.queryir_commands:evaluate_commands", "Measure how well commands of a library are found."
             ),
         },
     ),

@@ -16,7 +16,19 @@ from urllib.parse import urlencode, urlsplit
 
 import typer
 
-from skillbus.cli.client.http_api import KEYS, KNOWLEDGE, MCP_SERVERS, MODELS, PROVIDERS, RUNS, SKILLS, TOOLS
+from skillbus.cli.client.http_api import (
+    COMMANDS,
+    DEVICES,
+    HOMES,
+    KEYS,
+    KNOWLEDGE,
+    MCP_SERVERS,
+    MODELS,
+    PROVIDERS,
+    RUNS,
+    SKILLS,
+    TOOLS,
+)
 from skillbus.client.local_server import find_server
 
 CompleteNames = Callable[[typer.Context, str], list[str]]
@@ -98,6 +110,13 @@ complete_provider = _build_completer(
 complete_knowledge = _build_completer(NameList(_KNOWLEDGE_COMMAND, KNOWLEDGE, "items", lambda row: [row["id"]], _PAGE))
 complete_pending = _build_completer(
     NameList(f"{_KNOWLEDGE_COMMAND} --status pending", KNOWLEDGE, "items", lambda row: [row["id"]], _PAGE | _PENDING)
+)
+complete_home = _build_completer(NameList("skillbus homes list", HOMES, "homes", lambda row: [row["home"]]))
+complete_device = _build_completer(
+    NameList("skillbus devices list", DEVICES, "devices", lambda row: [row["id"]], _PAGE)
+)
+complete_command = _build_completer(
+    NameList("skillbus commands list", COMMANDS, "commands", lambda row: [row["id"]], _PAGE, is_sorted=True)
 )
 complete_run = _build_completer(NameList("skillbus runs list", RUNS, "runs", lambda row: [row["run_id"]], _PAGE))
 complete_key = _build_completer(NameList("skillbus keys list", KEYS, "keys", lambda row: [row["id"]]))

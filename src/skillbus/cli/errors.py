@@ -15,7 +15,9 @@ CliError                   exit 1
 ├── CannotCalibrateError   the judged data or the vectors are not enough for a fit; nothing was saved
 ├── CannotEvaluateError    the measured system does not start, refuses a tool, or does not answer
 ├── DemoFailedError        a step of the demo failed
-├── NotImportedError       tools or knowledge items were rejected; the others are imported
+├── NotImportedError       tools, knowledge items, devices or commands were rejected; the others are imported
+├── NotRemovedError        some of the things to remove do not exist; the others are removed
+├── NotResolvedError       a spoken command has no device, no command, or waits for an answer to a question
 ├── LearningFailedError    a job that learns failed, or its source is switched off
 ├── NotReviewedError       knowledge items could not be approved or rejected; the others are
 ├── ToolFailedError        a called tool reported an error
@@ -40,10 +42,14 @@ _DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_ac
 """Codes of problems with a detail that repeats the title with names filled in, or says it better."""
 _COMMANDS: Final = {
     "get_knowledge_history": "skillbus knowledge history",
+    "list_devices": "skillbus devices list",
+    "list_homes": "skillbus homes list",
     "list_knowledge": "skillbus knowledge list",
     "list_learning_jobs": "skillbus learn jobs",
     "list_models": "skillbus models list",
     "list_providers": "skillbus providers list",
+    "put_commands": "skillbus commands import",
+    "put_devices": "skillbus devices import",
     "review_knowledge": "skillbus knowledge review",
     "update_model": "skillbus models update",
 }
@@ -228,6 +234,16 @@ class SwitchRolledBackError(CliError):
 class NotImportedError(CliError):
     title = "The import is incomplete"
     code = "not_imported"
+
+
+class NotRemovedError(CliError):
+    title = "Not everything was removed"
+    code = "not_removed"
+
+
+class NotResolvedError(CliError):
+    title = "The sentence is not resolved"
+    code = "not_resolved"
 
 
 class LearningFailedError(CliError):

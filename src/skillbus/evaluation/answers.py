@@ -36,7 +36,7 @@ PROJECT: Final[Project] = "evaluation"
 _AT_A_TIME: Final = 8
 """Concurrent requests. The services share a process, and more would only wait for each other."""
 _ACTOR: Final = "evaluation"
-_NOT_INDEXED: Final = "not everything was indexed: the embedding model gives no vectors; choose another --model"
+NOT_INDEXED: Final = "not everything was indexed: the embedding model gives no vectors; choose another --model"
 _POLL_S: Final = 0.1
 _STALLED_S: Final = 20.0
 """Time without progress after which indexing has failed."""
@@ -77,11 +77,11 @@ async def import_tools(
         reply = await caller.call(PUT_TOOLS, PutTools(project=PROJECT, tools=batch, source=source))
         refused = [result for result in reply.results if result.outcome is ToolPutOutcome.REJECTED]
         if refused:
-            raise _build_refusal("catalogue", "tool", refused[0].id, refused[0].error)
+            raise build_refusal("catalogue", "tool", refused[0].id, refused[0].error)
         done, indexed = done + len(batch), indexed and reply.indexed
         progress("Importing", done, len(tools))
     if not indexed:
-        raise EvaluationError(_NOT_INDEXED)
+        raise EvaluationError(NOT_INDEXED)
 
 
 async def _search_tools(
@@ -144,7 +144,7 @@ async def _import_items(caller: Caller, lines: Sequence[JsonValue], progress: Pr
         batch = tuple(lines[rows])
         reply = await caller.call(PUT_KNOWLEDGE, PutKnowledge(project=PROJECT, items=batch, actor=_ACTOR))
         if refused := [result for result in reply.results if result.outcome is KnowledgePutOutcome.REJECTED]:
-            raise _build_refusal("knowledge base", "item", refused[0].external_id, refused[0].error)
+            raise build_refusal("knowledge base", "item", refused[0].external_id, refused[0].error)
         done += len(batch)
         progress("Importing", done, len(lines))
     await _wait_until_indexed(caller, len(lines), progress)
@@ -159,11 +159,11 @@ async def _wait_until_indexed(caller: Caller, count: int, progress: Progress) ->
             left, until = stats.unindexed, time.monotonic() + _STALLED_S
         progress("Indexing", count - left, count)
         if left and time.monotonic() > until:
-            raise EvaluationError(_NOT_INDEXED)
+            raise EvaluationError(NOT_INDEXED)
         await asyncio.sleep(_POLL_S if left else 0)
 
 
-def _build_refusal(base: str, noun: str, name: str | None, reason: str | None) -> EvaluationError:
+def build_refusal(base: str, noun: str, name: str | None, reason: str | None) -> EvaluationError:
     problem = reason or "it does not say why"
     return EvaluationError(f"the {base} refused the {noun} {name or ''!r}: {problem}; correct its line, or delete it")
 

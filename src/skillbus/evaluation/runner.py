@@ -30,6 +30,15 @@ from skillbus.evaluation.answers import Progress, collect_answers, collect_knowl
 from skillbus.evaluation.cases import Cases
 from skillbus.evaluation.knowledge_cases import KnowledgeCases
 from skillbus.evaluation.knowledge_report import KnowledgeReport, build_knowledge_report
+from skillbus.evaluation.queryir.answers import collect_command_hits, collect_sentence_answers
+from skillbus.evaluation.queryir.command_queries import CommandCases
+from skillbus.evaluation.queryir.report import (
+    CommandReport,
+    QueryIrReport,
+    build_command_report,
+    build_queryir_report,
+)
+from skillbus.evaluation.queryir.rows import QueryIrCases
 from skillbus.evaluation.report import Report, build_report
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -84,6 +93,27 @@ async def run_knowledge_evaluation(
         async with open_system(Path(folder), model, models) as bus:
             answers = await collect_knowledge_answers(bus.caller, cases, progress)
     return build_knowledge_report(cases, answers)
+
+
+async def run_queryir_evaluation(
+    cases: QueryIrCases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
+) -> QueryIrReport:
+    """Evaluate the reading of spoken commands. Arguments and errors are those of `run_tool_evaluation`."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        async with open_system(Path(folder), model, models) as bus:
+            answers = await collect_sentence_answers(bus.caller, cases, progress)
+    return build_queryir_report(cases, answers)
+
+
+async def run_command_evaluation(
+    cases: CommandCases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
+) -> CommandReport:
+    """Evaluate the search of commands. Arguments and errors are those of `run_tool_evaluation`."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        async with open_system(Path(folder), model, models) as bus:
+            queries = [query.query for query in cases.queries]
+            hits = await collect_command_hits(bus.caller, cases.commands, queries, progress)
+    return build_command_report(cases.queries, hits)
 
 
 @asynccontextmanager

@@ -28,6 +28,9 @@ LISTS: dict[str, object] = {
     "/api/knowledge": {"items": [{"id": "live-headers"}, {"id": "live-limits"}, {"id": "other"}]},
     "/api/runs": {"runs": [{"run_id": "a1b2"}]},
     "/api/keys": {"keys": [{"id": "k1"}]},
+    "/api/homes": {"homes": [{"home": "家"}, {"home": "house"}]},
+    "/api/devices": {"devices": [{"id": "lamp-1"}, {"id": "lamp-2"}]},
+    "/api/commands": {"commands": [{"id": "switch.on"}]},
 }
 
 
@@ -104,6 +107,10 @@ def complete(lists: ListServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
         ("knowledge review approve o", ["other"]),
         ("runs show a", ["a1b2"]),
         ("keys revoke k", ["k1"]),
+        ("resolve x --home h", ["house"]),
+        ("devices list --home 家", ["家"]),
+        ("devices remove l", ["lamp-1", "lamp-2"]),
+        ("commands remove s", ["switch.on"]),
     ],
 )
 def test_names_are_completed_by_their_beginning(

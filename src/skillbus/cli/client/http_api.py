@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 CHAT_RUNS: Final = "/v1/chat/runs"
 CHAT_COMPLETIONS: Final = "/v1/chat/completions"
+COMMANDS: Final = "/api/commands"
+CONTEXT: Final = "/api/context"
 DEAD_LETTERS: Final = "/api/dead-letters"
+DEVICES: Final = "/api/devices"
 EMBEDDINGS: Final = "/v1/embeddings"
+HOMES: Final = "/api/homes"
 INDEXES: Final = "/api/indexes"
 KEYS: Final = "/api/keys"
 KNOWLEDGE: Final = "/api/knowledge"

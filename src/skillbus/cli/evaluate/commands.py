@@ -86,7 +86,7 @@ async def evaluate_tools(
     from skillbus.evaluation.runner import run_tool_evaluation  # noqa: PLC0415
 
     configure_logging("ERROR")
-    with _report_errors(_FORMS), session.output.show_steps() as show_step:
+    with report_errors(_FORMS), session.output.show_steps() as show_step:
         cases = load_cases(corpus, queries)
         if limit_queries is not None:
             cases = cases.sampled(limit_queries)
@@ -108,7 +108,7 @@ async def evaluate_knowledge(
     from skillbus.evaluation.runner import run_knowledge_evaluation  # noqa: PLC0415 (as above)
 
     configure_logging("ERROR")
-    with _report_errors(_KNOWLEDGE_FORMS), session.output.show_steps() as show_step:
+    with report_errors(_KNOWLEDGE_FORMS), session.output.show_steps() as show_step:
         cases = load_knowledge_cases(folder)
         if limit_queries is not None:
             cases = cases.sampled(limit_queries)
@@ -125,7 +125,7 @@ async def evaluate_logs(session: LocalSession, folder: LogFolder) -> None:
     Prints the group accuracy (ga) and its F1 (fga) of each log and their means. A log is named by its file up to
     `_2k`, or else without suffix. Needs no server.
     """
-    with _report_errors(_LOG_FORMS):
+    with report_errors(_LOG_FORMS):
         report = measure_log_folder(folder)
     session.output.show_result(report.document(), lambda: render_log_report(report))
 
@@ -146,7 +146,7 @@ async def evaluate_agent(
     from skillbus.evaluation.runner import run_agent_evaluation  # noqa: PLC0415 (as above)
 
     configure_logging("ERROR")
-    with _report_errors(_FORMS), session.output.show_steps() as show_step:
+    with report_errors(_FORMS), session.output.show_steps() as show_step:
         cases = load_cases(corpus, queries)
         if limit_queries is not None:
             cases = cases.sampled(limit_queries)
@@ -157,7 +157,7 @@ async def evaluate_agent(
 
 
 @contextmanager
-def _report_errors(forms: str) -> Generator[None]:
+def report_errors(forms: str) -> Generator[None]:
     """Turn errors of the evaluation into errors of the command line. `forms` is the advice on unreadable files."""
     try:
         yield

@@ -1,0 +1,1 @@
+"""Measures how well spoken commands are understood, and how well commands of a library are found."""

@@ -161,12 +161,23 @@ def _join_action(piece: _Piece, pending: Sequence[_Piece], follows: bool) -> Com
         if excluding:
             words += [*one.words, _PAUSE]
         elif not piece.has_head:
-            kept = [word for word in one.words if not word.plays(SenseKind.ADJECTIVE, SenseKind.DEGREE) and word.senses]
-            words += [*kept, _PAUSE]
+            words += [*_drop_complaints(one.words), _PAUSE]
         elif not piece.plays(SenseKind.ROOM, SenseKind.NAME):
             words += [word for word in one.words if word.plays(SenseKind.ROOM) and word.name is None]
     alone = not words and not piece.has_head and not piece.plays(SenseKind.ROOM, SenseKind.MEASURE)
     return CommandWords([*words, *piece.words, _PAUSE], inherits=follows and alone)
+
+
+def _drop_complaints(words: Sequence[ChineseWord]) -> list[ChineseWord]:
+    """Return the words of a topic: without 太亮了 or 太小声了, and without unknown words."""
+    kept: list[ChineseWord] = []
+    complains = False
+    for word in words:
+        complaint = word.plays(SenseKind.ADJECTIVE, SenseKind.DEGREE) or (complains and is_verb(word))
+        complains = word.plays(SenseKind.DEGREE)
+        if word.senses and not complaint:
+            kept.append(word)
+    return kept
 
 
 _PAUSE: Final = ChineseWord(0, 0, ",", (Sense(SenseKind.PAUSE),))

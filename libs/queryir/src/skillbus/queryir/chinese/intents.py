@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 from skillbus.queryir.actions import ActionCode
@@ -193,11 +194,12 @@ class CommandSigns:
     @cached_property
     def mode(self) -> str:
         """Mode that is set; of 影视模式 with an unknown word before, that word."""
-        for index, word in enumerate(self.words):
+        for word in self.words:
             if word.plays(SenseKind.MODE) and not word.plays(SenseKind.NAME):
                 return word.get_value(SenseKind.MODE)
-            if word.text == "模式" and index and not self.words[index - 1].plays(SenseKind.VERB, SenseKind.NAME):
-                return self.words[index - 1].text
+        for word, after in pairwise(self.words):
+            if after.text == "模式" and (not word.senses or word.plays(SenseKind.KIND)):
+                return word.text
         return ""
 
 

@@ -93,7 +93,7 @@ def _is_room(words: Sequence[ChineseWord], index: int) -> bool:
 def _is_mode(words: Sequence[ChineseWord], index: int) -> bool:
     """Return True for 夜灯 of 夜灯模式."""
     after = words[index + 1 : index + 2]
-    return words[index].plays(SenseKind.TYPE, SenseKind.KIND) and bool(after) and after[0].text == "模式"
+    return words[index].plays(SenseKind.KIND) and bool(after) and after[0].text == "模式"
 
 
 class _Collector:
@@ -215,11 +215,11 @@ class _Collector:
         after = self.words[index + 1 : index + 2]
         joined = self._is_after(index, SenseKind.AND) or (bool(after) and after[0].plays(SenseKind.AND))
         if (named or any(target.has_head for target in self.targets)) and not joined:
-            before = self.targets[-1].words[-1] if self.targets else None
-            if before is None or before.end != self.words[index].start or before.plays(SenseKind.NAME, SenseKind.ROOM):
-                return
+            return
         first = index
         while first > 0 and self._joins(self.words[first - 1], self.words[first]):
+            if self.words[first - 1].plays(SenseKind.TYPE, SenseKind.KIND):
+                break
             first -= 1
         last = index
         while last + 1 < len(self.words) and self._joins(self.words[last + 1], self.words[last]):
@@ -233,9 +233,8 @@ class _Collector:
         self._add(index, Target(parts, hint="".join(part.text for part in parts)))
 
     def _touches(self, word: ChineseWord, index: int) -> bool:
-        """Return True for a type directly before or after an unknown word."""
-        unknown = self.words[index]
-        return (word.start == unknown.end or word.end == unknown.start) and not word.plays(SenseKind.NAME)
+        """Return True for a type directly after an unknown word: 床投灯."""
+        return word.start == self.words[index].end and not word.plays(SenseKind.NAME)
 
     @staticmethod
     def _joins(word: ChineseWord, beside: ChineseWord) -> bool:

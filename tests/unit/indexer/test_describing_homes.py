@@ -3,8 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
-from skillbus.indexer.domain.home.command import parse_command
-from skillbus.indexer.domain.home.device import make_device_key_id, parse_device, split_device_key_id
+from skillbus.indexer.domain.home.command import list_command, parse_command
+from skillbus.indexer.domain.home.device import list_device, make_device_key_id, parse_device, split_device_key_id
 from skillbus.indexer.domain.record.values import RefusedValueError
 
 LEVEL: dict[str, JsonValue] = {"name": "level", "source": "brightness"}
@@ -75,3 +75,10 @@ def test_devices_of_different_homes_have_different_keys() -> None:
     pairs = [("a/b", "c"), ("a", "b/c"), ("a%2Fb", "c"), ("a%", "2Fb/c"), ("小明的家 .*>", "灯/1%")]
     assert len({make_device_key_id(*pair) for pair in pairs}) == len(pairs)
     assert [split_device_key_id(make_device_key_id(*pair)) for pair in pairs] == pairs
+
+
+def test_the_listed_form_has_the_digest_of_its_record() -> None:
+    device, command = parse_device("default", None, lamp()), parse_command("default", switch_on())
+    assert (list_device(device).digest, list_command(command).digest) == (device.digest, command.digest)
+    assert parse_device("default", None, lamp(aliases=[], room=None)).digest == device.digest
+    assert parse_device("default", None, lamp(name="Desk lamp")).digest != device.digest

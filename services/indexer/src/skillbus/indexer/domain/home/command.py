@@ -25,8 +25,13 @@ class CommandRecord(ProjectMessage):
 
     @property
     def digest(self) -> str:
-        """Digest of the command."""
-        return hashlib.sha256(self.command.model_dump_json().encode()).hexdigest()
+        """Digest of the command. A new optional field does not change it."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def content(self) -> bytes:
+        """The command as JSON."""
+        return self.command.model_dump_json(exclude_defaults=True).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,12 @@ class ListedCommand:
 
 
 def list_command(record: CommandRecord) -> ListedCommand:
-    command = record.command
+    command, content = record.command, record.content
     return ListedCommand(
         key=record.key,
-        digest=record.digest,
+        digest=hashlib.sha256(content).hexdigest(),
         capability=command.capability.id,
-        content=command.model_dump_json(exclude_defaults=True).encode(),
+        content=content,
     )
 
 

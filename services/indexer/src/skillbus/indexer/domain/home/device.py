@@ -23,8 +23,13 @@ class DeviceRecord(ProjectMessage):
 
     @property
     def digest(self) -> str:
-        """Digest of the device."""
-        return hashlib.sha256(self.device.model_dump_json().encode()).hexdigest()
+        """Digest of the device. A new optional field does not change it."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def content(self) -> bytes:
+        """The device as JSON."""
+        return self.device.model_dump_json(exclude_defaults=True).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +63,15 @@ class ListedDevice:
 
 
 def list_device(record: DeviceRecord) -> ListedDevice:
-    device = record.device
+    device, content = record.device, record.content
     return ListedDevice(
         key=record.key,
-        digest=record.digest,
+        digest=hashlib.sha256(content).hexdigest(),
         home=sys.intern(device.home),
         id=device.id,
         room=None if device.room is None else sys.intern(device.room),
         type=sys.intern(device.type),
-        content=device.model_dump_json(exclude_defaults=True).encode(),
+        content=content,
     )
 
 

@@ -143,6 +143,7 @@ class ListCommands(ProjectMessage):
     """Query for one page of the command library, ordered by id."""
 
     capability: CapabilityId | None = None
+    """List only commands of this capability."""
     text: str | None = Field(default=None, max_length=200)
     """List only commands with this text in their id or descriptions, ignoring case."""
     limit: int = Field(default=100, ge=1, le=1_000)

@@ -114,8 +114,11 @@ class ListDevices(ProjectMessage):
     """Query for one page of the devices of a project, ordered by home and id."""
 
     home: HomeName | None = None
+    """List only devices of this home."""
     room: SpokenName | None = None
+    """List only devices in this room."""
     type: DeviceType | None = None
+    """List only devices of this type."""
     text: str | None = Field(default=None, max_length=200)
     """List only devices with this text in their id, name or aliases, ignoring case."""
     limit: int = Field(default=100, ge=1, le=1_000)

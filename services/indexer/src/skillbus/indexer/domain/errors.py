@@ -92,7 +92,7 @@ class HomeMissingError(IndexerError):
     code = ErrorCode.NOT_FOUND
 
     def __init__(self, project: str, home: str) -> None:
-        super().__init__(f"Project {project!r} has no home {home!r}: list the homes to see their names.")
+        super().__init__(f"Project {project!r} has no home {home!r}: `GET /api/homes` lists its homes.")
         self.details = {"home": home}
 
 

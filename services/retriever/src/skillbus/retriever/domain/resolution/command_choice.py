@@ -61,8 +61,9 @@ class CommandCheck:
         own = {command.id: command for each in capabilities for command in self._by_capability.get(each, ())}
         own |= {each: self._by_id[each] for each in ids if each in self._by_id}
         if not own:
-            names = ", ".join((*capabilities, *ids)) or "no capability"
-            return RefusedDevice(DropReason.NO_COMMANDS, f"The library has no command of {names}."[:500])
+            names = ", ".join((*capabilities, *ids))
+            reason = f"The library has no command of {names}." if names else "It has no capabilities and no commands."
+            return RefusedDevice(DropReason.NO_COMMANDS, reason[:500])
         ranked = sorted(own.values(), key=lambda command: (-command.scores[0], command.id))
         best = ranked[0]
         detail = f"The nearest command is {best.id} with {best.scores[0]:.2f}, below {self._threshold:g}."

@@ -248,7 +248,15 @@ class _CommandReading:
             doubt += 0.3 if self.home is not None else 0.15
         unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]
         doubt += min(0.4, 0.1 * len(unread))
+        if self._has_loose_number(intent):
+            doubt += 0.4
         return round(max(0.05, 1.0 - doubt), 2)
+
+    def _has_loose_number(self, intent: Intent) -> bool:
+        """Return True for a number that is neither a value nor a count: it may tell devices apart, as in 窗帘17."""
+        values = intent.values.values()
+        numbers = (word.quantity for word in self.parts.words if not word.plays(SenseKind.NAME))
+        return any(it is not None and it.unit is Unit.NUMBER and it.value not in values for it in numbers)
 
 
 def _is_step(words: Sequence[ChineseWord], index: int) -> bool:

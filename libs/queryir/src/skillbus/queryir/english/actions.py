@@ -42,6 +42,8 @@ class Predicate:
     media: bool = False
     base: bool = False
     values: list[Value] = field(default_factory=list)
+    numbers_device: bool = False
+    """True if a number tells the device from others: `turn off light 3`."""
 
     @property
     def is_empty(self) -> bool:
@@ -81,11 +83,16 @@ def read_predicate(items: Sequence[Item]) -> Predicate:
                 predicate.media = True
             case EnglishRole.BASE:
                 predicate.base = True
-            case EnglishRole.VALUE if item.value is not None and not _counts(items, index):
+            case EnglishRole.VALUE if item.value is not None and not _belongs_to_device(items, index):
                 predicate.values.append(item.value)
             case _:
                 pass
+    predicate.numbers_device = any(_numbers_device(items, index) for index in range(len(items)))
     return predicate
+
+
+def _belongs_to_device(items: Sequence[Item], index: int) -> bool:
+    return _counts(items, index) or _numbers_device(items, index)
 
 
 def _is_preposition(items: Sequence[Item], index: int) -> bool:
@@ -104,6 +111,22 @@ def _is_preposition(items: Sequence[Item], index: int) -> bool:
     later = any(item.role is EnglishRole.PARTICLE for item in items[index + 1 :])
     whole = any(item.role is EnglishRole.VERB and item.meaning not in ("turn", "set") for item in items[:index])
     return leads and (later or whole or said)
+
+
+def _numbers_device(items: Sequence[Item], index: int) -> bool:
+    """Return True for a bare number right after a device that is switched or opened. Only `to 3` would be a value."""
+    value, before = items[index].value, items[index - 1] if index else None
+    switches = any(
+        item.role in (EnglishRole.VERB, EnglishRole.PARTICLE) and item.meaning in _SWITCHING for item in items
+    )
+    return (
+        switches
+        and value is not None
+        and value.kind is ValueKind.NUMBER
+        and not value.by
+        and before is not None
+        and before.role in (EnglishRole.TYPE, EnglishRole.NAME, EnglishRole.WORD)
+    )
 
 
 def _counts(items: Sequence[Item], index: int) -> bool:

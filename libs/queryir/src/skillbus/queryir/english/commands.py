@@ -90,7 +90,7 @@ def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusio
         draft.quantifier = Quantifier.ALL
     if target.others and not draft.excluded and draft.quantifier is None:
         draft.quantifier = Quantifier.ALL
-    draft.doubt += 0.3 * target.guessed + 0.5 * (code is None)
+    draft.doubt += 0.3 * target.guessed + 0.5 * (code is None) + 0.4 * predicate.numbers_device
     draft.doubt += 0.2 * (not named and not draft.reference and draft.quantifier is None and not draft.excluded)
     return draft
 

@@ -27,7 +27,12 @@ _SECURITY_POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Policy of every page: nothing comes from another host, and no script or style is inline."""
-SECTIONS: Final[Mapping[str, str]] = {"/knowledge": "Knowledge", "/review": "Review"}
+SECTIONS: Final[Mapping[str, str]] = {
+    "/knowledge": "Knowledge",
+    "/review": "Review",
+    "/search": "Search",
+    "/context": "Context",
+}
 """Pages of the navigation, by path."""
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
 """Markdown without HTML and without images, which a page of a stranger could use to call home."""

@@ -15,10 +15,12 @@ from skillbus.gateway.domain.access.login_link import LOGIN_PATH
 from skillbus.gateway.domain.access.route_rule import RouteRule
 from skillbus.gateway.domain.http_headers import prefers_media_type
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.service.pages.context import CONTEXT_PAGE, RESOLVE_PAGE, ContextPages
 from skillbus.gateway.service.pages.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import render_page
 from skillbus.gateway.service.pages.review import REVIEW_PAGE, ReviewPages
+from skillbus.gateway.service.pages.search import SEARCH_PAGE, SearchPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
 _PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics", "/assets/")
@@ -28,6 +30,7 @@ _PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics
 def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     """Add the routes of all pages."""
     knowledge, review = KnowledgePages(caller), ReviewPages(caller)
+    search, context = SearchPages(caller), ContextPages(caller)
     _add_page(router, LOGIN_PATH, None, login.show_login)
     item = f"{KNOWLEDGE_PAGE}/{{id}}"
     _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
@@ -38,6 +41,9 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     _add_page(router, f"{item}/history", Role.READER, knowledge.show_history)
     _add_page(router, REVIEW_PAGE, Role.READER, review.show_queue)
     _add_page(router, f"{REVIEW_PAGE}/{{id}}", Role.READER, review.show_candidate)
+    _add_page(router, SEARCH_PAGE, Role.READER, search.show_search)
+    _add_page(router, CONTEXT_PAGE, Role.READER, context.show_context)
+    _add_page(router, RESOLVE_PAGE, Role.READER, context.show_resolution)
 
 
 def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope, problem: Problem) -> Response:

@@ -153,7 +153,11 @@ function formatSelection(button) {
 }
 
 document.addEventListener("submit", (event) => {
-  if (!event.target.dataset.api) return;
+  if (!event.target.dataset.api) {
+    // An empty filter is no filter: it stays out of the address.
+    for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;
+    return;
+  }
   event.preventDefault();
   submitForm(event.target, event.submitter);
 });
@@ -198,6 +202,9 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 document.addEventListener("htmx:sendError", () => showError(document.body, page.offline));
 
+window.addEventListener("pageshow", () => {
+  for (const field of document.querySelectorAll("form[method=get] [disabled]")) field.disabled = false;
+});
 for (const form of document.querySelectorAll("form[data-draft]")) {
   restoreDraft(form);
   form.addEventListener("input", () => keepDraft(form));

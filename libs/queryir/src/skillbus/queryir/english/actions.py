@@ -12,7 +12,7 @@ from skillbus.queryir.english.words.values import Value, ValueKind
 _DIRECT: Final = read_words(
     """
     toggle lock unlock pause play next previous mute unmute rewind fast_forward locate arm disarm
-    reset refresh activate dock
+    reset refresh ring activate dock
     """
 )
 _SETTABLE: Final = frozenset(
@@ -24,6 +24,7 @@ _PLAYING: Final = frozenset({"play", "pause", "next", "previous", "stop", "mute"
 _UP: Final = frozenset({"raise", "brighten", "heat"})
 _DOWN: Final = frozenset({"lower", "dim", "cool"})
 _SWITCHED: Final = frozenset({"light", "fan", "climate", "switch", "outlet", "humidity"})
+_SPEEDS: Final = frozenset({"low", "medium", "high"})
 _MACHINES: Final = frozenset({"vacuum", "appliance", "media", "scene", None})
 _SWITCHING: Final = frozenset({"turn_on", "turn_off", "open", "close"})
 _ATTRIBUTE_VERBS: Final = {"brighten": "brightness", "dim": "brightness", "heat": "temperature", "cool": "temperature"}
@@ -195,9 +196,9 @@ def _find_attribute(predicate: Predicate, family: str | None, *, named: bool) ->
 def _find_said(predicate: Predicate, value: Value | None, family: str | None) -> str | None:
     """Return the property that value, comparative or verb themselves say."""
     if value is not None and (plain := _find_by_value(value)) is not None:
-        return plain
+        return "speed" if family == "fan" and value.text in _SPEEDS else plain
     if predicate.step and (attribute := STEPS[predicate.step][0]) is not None:
-        return "brightness" if attribute == "temperature" and family == "light" else attribute
+        return "color_temperature" if attribute == "temperature" and family == "light" else attribute
     return _ATTRIBUTE_VERBS.get(predicate.verb)
 
 

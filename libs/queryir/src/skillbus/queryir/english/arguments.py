@@ -9,7 +9,7 @@ _STEP: Final = 10.0
 """Size of a step that the sentence does not give, in percent."""
 _DEGREES: Final = 1.0
 """Size of a step that the sentence does not give, in degrees."""
-_DEGREE_KINDS: Final = frozenset({ValueKind.DEGREES, ValueKind.NUMBER, ValueKind.PERCENT})
+_DEGREE_KINDS: Final = frozenset({ValueKind.DEGREES, ValueKind.NUMBER})
 _PERCENTS: Final = {"set_brightness": "brightness", "set_volume": "volume", "set_humidity": "humidity"}
 
 Arguments = dict[str, float | int | str]
@@ -25,7 +25,7 @@ def fill_arguments(code: str | None, predicate: Predicate, count: int | None) ->
         arguments["mode"] = mode.text[:100]
     value = predicate.get_value()
     direction = predicate.get_direction()
-    step = (direction != 0 and (value is None or value.by)) or (value is not None and value.by)
+    step = (direction != 0 and (value is None or not value.to)) or (value is not None and value.by)
     if code in _PERCENTS:
         _fill_percent(arguments, _PERCENTS[code], value, step=step, direction=direction)
     elif code == "set_position" and value is not None:

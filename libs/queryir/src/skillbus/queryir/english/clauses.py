@@ -44,7 +44,7 @@ class Clause:
     """True for what only gives a reason: `it is too dark in the kitchen`."""
 
 
-def split_clauses(items: Sequence[Item]) -> list[Clause]:
+def split_clauses(items: Sequence[Item], *, question: bool = False) -> list[Clause]:
     """Split at `and`, `then`, commas and stops where both sides have a predicate of their own.
 
     A part without one belongs to its neighbour: `the kitchen | and the study`.
@@ -57,7 +57,7 @@ def split_clauses(items: Sequence[Item]) -> list[Clause]:
             merged[-1] = merged[-1] + part
         else:
             merged.append(list(part))
-    clauses = [Clause(part, question=_is_question(part), statement=_is_statement(part)) for part in merged]
+    clauses = [Clause(part, question=question or _is_question(part), statement=_is_statement(part)) for part in merged]
     return [
         clause
         for clause in clauses

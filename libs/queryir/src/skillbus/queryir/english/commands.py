@@ -75,7 +75,8 @@ def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusio
         rooms=list(target.rooms),
         excluded=list(exclusion.things),
         quantifier=target.quantifier,
-        reference=target.reference,
+        reference=target.reference or exclusion.reference,
+        spared=exclusion.reference,
         others=target.others,
         arguments=fill_arguments(code, predicate, target.count if target.quantifier is Quantifier.COUNT else None),
     )

@@ -24,6 +24,8 @@ class Draft:
     quantifier: Quantifier | None = None
     reference: bool = False
     others: bool = False
+    spared: bool = False
+    """True if the reference is what is left out."""
     arguments: Arguments = field(default_factory=dict)
     doubt: float = 0.0
     """Part of the confidence that is lost."""
@@ -31,7 +33,7 @@ class Draft:
     def build_query(self, doubt: float) -> QueryIR:
         """Return the query. `doubt` is what the sentence as a whole loses."""
         quantifier = self.quantifier
-        if self.excluded and quantifier is not Quantifier.COUNT:
+        if (self.excluded or self.spared) and quantifier is not Quantifier.COUNT:
             quantifier = Quantifier.EXCEPT
         return QueryIR(
             action=_find_word(self.code, self.verb)[:100],

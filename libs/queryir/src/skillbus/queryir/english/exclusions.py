@@ -17,6 +17,7 @@ _ENDS: Final = frozenset(
         EnglishRole.BASE,
     }
 )
+_NOUNS: Final = frozenset({EnglishRole.ROOM, EnglishRole.NAME, EnglishRole.TYPE, EnglishRole.WORD})
 _SKIPPED: Final = frozenset(
     {EnglishRole.AND, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.QUANTIFIER, EnglishRole.EXCEPTION}
 )
@@ -31,6 +32,8 @@ class Exclusion:
     type: str | None = None
     """Type of `the bedroom light`, of which only the room is left out."""
     type_text: str = ""
+    reference: bool = False
+    """True for `except that one`."""
     said: bool = False
 
 
@@ -61,7 +64,7 @@ def _find_end(items: Sequence[Item], start: int) -> int:
     named = False
     for index in range(start, len(items)):
         item = items[index]
-        if item.role in _ENDS:
+        if item.role in _ENDS or (item.role is EnglishRole.AND and item.text == "but"):
             return index
         if item.comma and opens and named and not _continues_list(items, index):
             return index
@@ -94,31 +97,42 @@ def _is_preposition(items: Sequence[Item], index: int) -> bool:
     return bool(following) and following[0].role in (EnglishRole.ROOM, EnglishRole.NAME)
 
 
+def _leads_on(part: Sequence[Item], reference: Item) -> bool:
+    """Return True for `the one in the loft`, `those of the kitchen`: a room says which."""
+    return any(item.start >= reference.end and item.role in _NOUNS for item in part)
+
+
 def read_exclusion(part: Sequence[Item], exclusion: Exclusion) -> None:
     """Add rooms, names and types of a noun phrase to what is left out."""
     exclusion.said = True
-    rooms: list[Item] = []
     words: list[str] = []
+    previous: Item | None = None
     for item in part:
         if item.role is EnglishRole.WORD:
             words.append(item.text)
             continue
         if item.role is EnglishRole.TYPE:
-            if words:
-                exclusion.things.append(" ".join([*words, item.text]))
-            elif rooms:
-                exclusion.type, exclusion.type_text = item.meaning, item.text
-            else:
-                exclusion.things.append(item.text)
-                exclusion.type_text = item.text
+            _leave_type(exclusion, item, words, previous)
         elif words:
             exclusion.things.append(" ".join(words))
         words = []
-        if item.role is EnglishRole.ROOM:
-            rooms.append(item)
+        named = previous is not None and previous.role is EnglishRole.NAME
+        if item.role is EnglishRole.NAME or (item.role is EnglishRole.ROOM and not named):
             exclusion.things.append(item.meaning)
-        elif item.role is EnglishRole.NAME:
-            exclusion.things.append(item.meaning)
-    if words:
-        exclusion.things.append(" ".join(words))
+        elif item.role is EnglishRole.REFERENCE:
+            exclusion.reference = exclusion.reference or not _leads_on(part, item)
+        if item.role in _NOUNS or item.role is EnglishRole.AND or item.comma:
+            previous = item
+    exclusion.things += [" ".join(words)] if words else []
     exclusion.things = [thing[:200] for thing in dict.fromkeys(exclusion.things)][:50]
+
+
+def _leave_type(exclusion: Exclusion, item: Item, words: Sequence[str], previous: Item | None) -> None:
+    """Leave out a type; of `the loft light` the room, and of `the desk light` the name."""
+    if words:
+        exclusion.things.append(" ".join([*words, item.text]))
+    elif previous is not None and previous.role is EnglishRole.ROOM:
+        exclusion.type, exclusion.type_text = item.meaning, item.text
+    else:
+        exclusion.things.append(item.text)
+        exclusion.type_text = item.text

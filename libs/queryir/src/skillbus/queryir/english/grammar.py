@@ -21,6 +21,7 @@ from skillbus.queryir.writing import FoldedText
 
 _UNREAD_DOUBT: Final = 0.15
 """Confidence that each unread part of a sentence costs."""
+_PREDICATES: Final = frozenset({EnglishRole.VERB, EnglishRole.VALUE, EnglishRole.QUESTION, EnglishRole.STEP})
 _SET: Final = frozenset({ValueKind.PERCENT, ValueKind.DEGREES, ValueKind.NUMBER, ValueKind.MODE, ValueKind.COLOUR})
 
 
@@ -30,9 +31,11 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
     if not words:
         return ParsedSentence("en", unread=(text.original,) if text.text else ())
     names = load_names(home)
-    items = label_words(words, names)
+    items, question = label_words(words, names), False
+    if text.text.rstrip().endswith("?") and not any(item.role in _PREDICATES for item in items):
+        items, question = label_words(words, names, question=True), True
     unread: list[Item] = []
-    drafts = _read_clauses(split_clauses(items), words, names, unread)
+    drafts = _read_clauses(split_clauses(items, question=question), words, names, unread)
     spans = _join_spans(unread)
     quotes = tuple(text.quote_original(words[start].start, words[end - 1].end) for start, end in spans)
     doubt = _UNREAD_DOUBT * len(spans)
@@ -131,11 +134,13 @@ def _is_kept(clause: Clause, clauses: int) -> bool:
 
 def _leave_out(drafts: list[Draft], kept: Exclusion) -> list[Draft]:
     """Leave out what another clause keeps, from the command that is about all, the others or a whole type."""
-    if not kept.said or not (kept.things or kept.type):
+    if not kept.said or not (kept.things or kept.type or kept.reference):
         return drafts
     for draft in drafts:
         wide = draft.others or draft.quantifier is not None or draft.type is not None
         if wide and draft.name is None:
             draft.excluded += [thing for thing in kept.things if thing not in draft.excluded]
             draft.type = draft.type or kept.type
+            draft.reference = draft.reference or kept.reference
+            draft.spared = draft.spared or kept.reference
     return drafts

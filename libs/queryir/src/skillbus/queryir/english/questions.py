@@ -39,6 +39,8 @@ def read_question(
         draft = Draft(code="query_state", name=target.name, rooms=target.rooms, excluded=list(exclusion.things))
         draft.type = None if target.name is not None and not target.guessed else _find_type(target, states, measured)
         draft.reference = target.reference and not (measured or _is_expletive(rest))
+        if draft.reference and target.type is None:
+            draft.type = None
         if people and draft.name is None and draft.type is None:
             draft.type = "presence" if any(state.meaning == "presence" for state in states) else "occupancy"
         _find_scattered(draft, target, rest, words, names)
@@ -47,7 +49,9 @@ def read_question(
         if measured in _MEASURES:
             draft.code = _MEASURES[measured]
             draft.type = None if draft.type in (*_MEASURES, "heat", "cold") else draft.type
-        draft.doubt += 0.3 if target.guessed and draft.name else 0.0
+        if target.guessed and draft.name:
+            draft.type = None
+            draft.doubt += 0.5
         draft.doubt += 0.0 if draft.name or draft.type or draft.rooms or draft.reference else 0.3
         drafts.append(draft)
     unread += unknown

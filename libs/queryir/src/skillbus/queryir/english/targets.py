@@ -114,12 +114,11 @@ def _take_item(target: EnglishTarget, item: Item, index: int, segment: Sequence[
             target.rooms.append(item.meaning)
             target.led = target.led or target.type is None
         case EnglishRole.QUANTIFIER:
-            target.quantifier = target.quantifier or item.quantifier
-            if item.quantifier is Quantifier.COUNT:
-                target.count = 2
+            _take_quantifier(target, item, segment[index + 1 :])
         case EnglishRole.REFERENCE:
-            target.reference = True
-            target.all_of = item.text.split()[0] in ("all", "both", "each", "every")
+            whole = item.text.split()[0] in ("all", "both", "each", "every")
+            target.reference, target.all_of = True, target.all_of or whole
+            target.quantifier = target.quantifier or (Quantifier.ALL if whole else None)
         case EnglishRole.OTHERS:
             target.others = True
         case EnglishRole.EVERYWHERE:
@@ -135,6 +134,17 @@ def _take_item(target: EnglishTarget, item: Item, index: int, segment: Sequence[
                 one = number == 1
                 target.quantifier = Quantifier.ONE if one else Quantifier.COUNT
                 target.count = None if one else int(number)
+
+
+def _take_quantifier(target: EnglishTarget, item: Item, following: Sequence[Item]) -> None:
+    target.quantifier = target.quantifier or item.quantifier
+    if item.quantifier is Quantifier.COUNT:
+        target.count = 2
+    nouns = any(
+        one.role in (EnglishRole.TYPE, EnglishRole.NAME, EnglishRole.ROOM, EnglishRole.WORD) for one in following
+    )
+    if item.text == "both" and not nouns:
+        target.reference = True
 
 
 def _take_type(target: EnglishTarget, item: Item) -> None:
@@ -175,13 +185,15 @@ def _place_words(
     if known:
         pass
     elif following is not None and following.role is EnglishRole.TYPE and target.name is None:
-        target.name, target.guessed = f"{text} {following.text}", True
+        scene = following.meaning in ("scene", "script", "automation")
+        target.name, target.guessed = text if scene else f"{text} {following.text}", True
         target.type, target.type_text = following.meaning, following.text
     elif locative and not target.rooms:
         target.rooms.append(text)
         target.guessed = True
     elif target.name is None and target.type is None and not target.reference and not (question and target.rooms):
         target.name, target.guessed = text, True
+        target.types = {"scene"} if words[-1].text.endswith(" mode") else set()
     else:
         unread += words
     return []

@@ -6,28 +6,42 @@ from skillbus.queryir.english.lexicon.phrases import PhraseTable, read_words, sp
 
 _VERBS: Final = {
     # Whole verbs.
-    "turn_on": "turn on, switch on, power on, power up, put on, flip on, start up, fire up, light up, enable, boot up,"
-    "click on, flick on, illuminate, energize, get on",
-    "turn_off": "turn off, turn out, switch off, switch out, shut off, shut down, power off, power down, turn down off,"
-    "kill, disable, deactivate, put out, flip off, cut, cut off, cut power to, click off, flick off, extinguish, douse",
+    "turn_on": (
+        "turn on, switch on, power on, power up, put on, flip on, start up, fire up, light up, enable, "
+        "boot up, click on, flick on, illuminate, energize, get on"
+    ),
+    "turn_off": (
+        "turn off, turn out, switch off, switch out, shut off, shut down, power off, power down, "
+        "turn down off, kill, disable, deactivate, put out, flip off, cut, cut off, cut power to, click off, "
+        "flick off, extinguish, douse"
+    ),
     "toggle": "toggle",
-    "open": "open, open up, unshut, roll up, pull up, draw back, pull open, lift, put up, wind up, slide open,"
-    "crack open, swing open",
-    "close": "close, close up, close down, shut, shut up, roll down, pull down, draw, put down, bring down, wind down,"
-    "pull closed, slide shut, pull shut, slam, pull together",
+    "open": (
+        "open, open up, unshut, roll up, pull up, draw back, pull open, lift, put up, wind up, slide open, "
+        "crack open, swing open"
+    ),
+    "close": (
+        "close, close up, close down, shut, shut up, roll down, pull down, draw, put down, bring down, "
+        "wind down, pull closed, slide shut, pull shut, slam, pull together"
+    ),
     "lock": "lock, lock up, bolt, latch, secure, lock down, deadbolt",
     "unlock": "unlock, unbolt, unlatch",
     "pause": "pause, hold on, freeze, suspend",
     "play": "play, resume, unpause, continue, carry on, keep playing, resume playing, continue playing, start playing,"
     "play back",
-    "next": "skip, next, go to the next, skip to the next, play the next, jump to the next, move to the next,"
-    "next up, skip to next, skip ahead to the next, go to next, play next, skip forward, skip this, fast skip,"
-    "change to the next, switch to the next, advance",
-    "previous": "previous, go back to the previous, go back to the last, go to the previous, go to the last,"
-    "skip back, skip back to the previous, skip to the previous, play the previous, play the last, replay the last,"
-    "replay the previous, replay, go back a, go back one, go to previous, play previous, back to the previous,"
-    "back to the last, return to the previous, jump back, jump to the previous, repeat the previous, repeat the last,"
-    "go back to previous, skip to previous, switch to the previous, change to the previous, rewind to the previous",
+    "next": (
+        "skip, next, go to the next, skip to the next, play the next, jump to the next, move to the next, "
+        "next up, skip to next, skip ahead to the next, go to next, play next, skip forward, skip this, "
+        "fast skip, change to the next, switch to the next, advance"
+    ),
+    "previous": (
+        "previous, go back to the previous, go back to the last, go to the previous, go to the last, "
+        "skip back, skip back to the previous, skip to the previous, play the previous, play the last, "
+        "replay the last, replay the previous, replay, go back a, go back one, go to previous, "
+        "play previous, back to the previous, back to the last, return to the previous, jump back, "
+        "jump to the previous, repeat the previous, repeat the last, go back to previous, skip to previous, "
+        "switch to the previous, change to the previous, rewind to the previous"
+    ),
     "mute": "mute, silence, quiet, hush, shush",
     "unmute": "unmute",
     "rewind": "rewind",
@@ -37,28 +51,37 @@ _VERBS: Final = {
     "disarm": "disarm",
     "reset": "reset",
     "refresh": "refresh",
+    "ring": "ring",
     "activate": "activate, apply, trigger, execute, enter, recall, fire off, fire, enact",
-    "dock": "dock, return, return home, go home, go charge, go and charge, go to base, go back, go back home,"
-    " come home,"
-    "come back, go back to base, head home, head back, send home, send back, bring home, bring back, go dock,"
-    " go to dock,"
-    "go recharge, park, return to base, return to the base, back to base, recharge",
+    "dock": (
+        "dock, return, return home, go home, go charge, go and charge, go to base, go back, go back home, "
+        "come home, come back, go back to base, head home, head back, send home, send back, bring home, "
+        "bring back, go dock, go to dock, go recharge, park, return to base, return to the base, "
+        "back to base, recharge"
+    ),
     # Verbs whose action follows from what they are used with.
-    "turn": "turn, switch, flip, power, flick, shift",
-    "set": "set, change, make, adjust, put, get, have, bring, let, move, tune, modify, update, configure, program,"
-    "keep, hold, maintain, colour, color, paint, give, take, select, pick, choose, use, need, want, swap, go",
+    "turn": "turn, switch, flip, power, flick, shift, pop, stick, knock, chuck, whack, bung, snap, hit",
+    "set": (
+        "set, change, make, adjust, put, get, have, bring, let, move, tune, modify, update, configure, "
+        "program, keep, hold, maintain, colour, color, paint, give, take, select, pick, choose, use, need, "
+        "want, swap, go"
+    ),
     "send": "send, drive",
     "raise": "raise, increase, turn up, crank up, bump up, boost, crank, up, amp up, step up, ramp up, push up, hike",
-    "lower": "lower, decrease, reduce, turn down, drop, bump down, cut down, step down, ramp down, cut back, tone down",
+    "lower": (
+        "lower, decrease, reduce, turn down, drop, bump down, cut down, step down, ramp down, cut back, tone down"
+    ),
     "brighten": "brighten, brighten up, lighten, lighten up",
     "dim": "dim, darken, dim down, soften",
-    "heat": "heat, heat up, warm, warm up",
+    "heat": "heat, heat up, warm, warm up, preheat",
     "cool": "cool, cool down, chill",
     "start": "start, begin, run, launch, initiate, commence, start running, start up the, kick off, get going",
     "stop": "stop, halt, end, cease, cancel, abort, quit, stop running",
-    "clean": "clean, vacuum, hoover, sweep, mop, clean up, start cleaning, start vacuuming, start vacuum,"
-    " begin cleaning,"
-    "start hoovering, start sweeping, start to clean, start mowing, mow, do the floors, start mopping",
+    "clean": (
+        "clean, vacuum, hoover, sweep, mop, clean up, start cleaning, start vacuuming, start vacuum, "
+        "begin cleaning, start hoovering, start sweeping, start to clean, start mowing, mow, do the floors, "
+        "start mopping"
+    ),
     "stop_clean": "stop cleaning, stop vacuuming, stop hoovering, stop mowing",
 }
 _DOUBLED: Final = frozenset({"dim", "shut", "put", "set", "get", "stop", "cut", "run", "skip", "flip", "let", "mop"})
@@ -124,8 +147,10 @@ ATTRIBUTES: Final = PhraseTable(
             "light intensity",
             "color": "color, colour, hue",
             "color_temperature": "color temperature, colour temperature, white temperature, color temp, colour temp",
-            "temperature": "temperature, temp, target temperature, setpoint, set point, heating temperature,"
-            "cooling temperature, target temp",
+            "temperature": (
+                "temperature, temp, target temperature, setpoint, set point, heating temperature, "
+                "cooling temperature, target temp"
+            ),
             "humidity": "humidity, target humidity, humidity level",
             "volume": "volume, volume level, sound, sound level, audio, sound volume, loudness",
             "position": "position, opening, tilt",

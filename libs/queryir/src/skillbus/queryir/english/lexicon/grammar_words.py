@@ -14,27 +14,23 @@ FILLERS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
             """please, pls, plz, kindly, how about, what about, why do not you, why not, could you please,
-            can you please, would you please, will you please, could you,
-            can you, would you, will you, would you mind, do you mind, i want you to, i would like you to,
-            i need you to,
-            i want to, i would like to, i need to, i would like, i want, we need to, we want to, let us, let me,
-            help me,
+            can you please, would you please, will you please, could you, can you, would you, will you,
+            would you mind, do you mind, i want you to, i would like you to, i need you to, i want to,
+            i would like to, i need to, i would like, i want, we need to, we want to, let us, let me, help me,
             go ahead and, be so kind as to, be a dear and, be so kind and, if you can, if you could, if you would,
             if possible, if you do not mind, hey, hi, hello, ok, okay, alright, right then, yo, thanks, thank you,
             thank you very much, thanks a lot, cheers, for me, for us, now, right now, right away, immediately,
-            at once,
-            at the moment, currently, just, also, again, once more, too, as well, quickly, asap, as soon as possible,
-            make sure that, make sure, make sure to, ensure that, ensure, be sure to, be sure that, see to it that,
-            you know, um, uh, er, erm, like, well, so, actually, maybe, perhaps, really, simply, instead, anyway,
-            today,
-            tonight, i think, i guess, i was wondering if you could, is it possible to, would it be possible to,
-            are you able to, it would be nice if you could, can we, could we, can i have, could i have, may i have,
-            can you go and, go and, try to, remember to, do not forget to, do me a favor and, do me a favour and,
-            computer, google, ok google, hey google, alexa, siri, hey siri, assistant, jarvis, home assistant,
-            completely, fully, all the way, entirely, totally, altogether, straight away, for a moment, for a while,
-            when you can, when you get a chance, at this time, at present, still, already, yet, ever, be able to,
-            want to, would be great, quick, will ya,
-            would ya, the thing is, it is time to, time to, it is bedtime, you, i, we, me, us, ourselves, myself"""
+            at once, at the moment, currently, just, also, again, once more, too, as well, quickly, asap,
+            as soon as possible, make sure that, make sure, make sure to, ensure that, ensure, be sure to,
+            be sure that, see to it that, you know, um, uh, er, erm, like, well, so, actually, maybe, perhaps, really,
+            simply, instead, anyway, today, tonight, i think, i guess, i was wondering if you could,
+            is it possible to, would it be possible to, are you able to, it would be nice if you could, can we,
+            could we, can i have, could i have, may i have, can you go and, go and, try to, remember to,
+            do not forget to, do me a favor and, do me a favour and, computer, google, ok google, hey google, alexa,
+            siri, hey siri, assistant, jarvis, home assistant, completely, fully, all the way, entirely, totally,
+            altogether, straight away, for a moment, for a while, when you can, when you get a chance, at this time,
+            at present, still, already, yet, ever, be able to, want to, would be great, quick, will ya, would ya,
+            the thing is, it is time to, time to, it is bedtime, you, i, we, me, us, ourselves, myself"""
         ),
         True,
     )
@@ -51,6 +47,8 @@ FUNCTION_WORDS: Final = read_words(
     """
 )
 """Words without a meaning of their own here."""
+VOCATIVES: Final = read_words("mate buddy dear man dude bro honey love sweetie pal guys folks friend sir madam")
+"""Names for the listener, at the end of a sentence."""
 QUESTION_FILLERS: Final = read_words(
     """
     much many long big far fast high strong old heavy left need needs use uses using used take takes drawing draw
@@ -90,10 +88,9 @@ QUANTIFIERS: Final = PhraseTable(
         **dict.fromkeys(
             _list_phrases(
                 """all, all of, all the, all of the, all our, all my, all of our, all of my, every, every single,
-                each,
-                every one of, each of, everything, each and every, every last, both, both of, all these, all those,
-                any and all, the whole lot of, every one, each one, all kinds of, whatever, anything that is,
-                all that is, the whole lot, the lot"""
+                each, every one of, each of, everything, each and every, every last, both, both of, all these,
+                all those, any and all, the whole lot of, every one, each one, all kinds of, whatever,
+                anything that is, all that is, the whole lot, the lot"""
             ),
             Quantifier.ALL,
         ),
@@ -123,11 +120,9 @@ REFERENCES: Final = PhraseTable(
             """it, them, they, that, those, these, this, that one, this one, those ones, these ones, the same one,
             the same ones, the same, the last one, the last ones, the previous one, the previous ones, the ones,
             both of them, all of them, all of those, all of these, each of them, these two, those two,
-            the two of them,
-            that thing, this thing, these things, those things, that device, this device, those devices,
-            these devices,
-            the same device, the same devices, the one, the former one, the aforementioned, that same one, him, her,
-            the last device, itself, the one from before, the one before"""
+            the two of them, that thing, this thing, these things, those things, that device, this device,
+            those devices, these devices, the same device, the same devices, the one, the former one,
+            the aforementioned, that same one, him, her, the last device, itself, the one from before, the one before"""
         ),
         True,
     )
@@ -140,8 +135,7 @@ OTHERS: Final = PhraseTable(
             """everything else, all else, all others, all the others, the others, the other, all other, all the other,
             all of the other, all of the others, the rest, the rest of, the rest of the, all the rest, the remaining,
             others, other, every other, all remaining, the other ones, all the rest of the, anything else,
-            all of the rest, the remaining ones, every other one, all the remaining, the rest of them,
-            the ones left"""
+            all of the rest, the remaining ones, every other one, all the remaining, the rest of them, the ones left"""
         ),
         True,
     )
@@ -152,10 +146,9 @@ EXCEPTIONS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
             """except, except for, excepting, excluding, exclude, but not, apart from, aside from, other than,
-            besides, save for,
-            save, with the exception of, not including, leaving out, not counting, bar, barring, without, omitting,
-            minus, outside of, and not, not, ignoring, skipping, not the ones in, but skip, but spare, sparing,
-            but exclude, with exception of, except from, everywhere except"""
+            besides, save for, save, with the exception of, not including, leaving out, not counting, bar, barring,
+            without, omitting, minus, outside of, and not, not, ignoring, skipping, not the ones in, but skip,
+            but spare, sparing, but exclude, with exception of, except from, everywhere except"""
         ),
         True,
     )
@@ -165,8 +158,7 @@ KEEPERS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
             """leave, keep, spare, do not touch, but leave, but keep, but do not touch, just leave, just keep,
-            only leave,
-            only keep, leaving, keeping, but do not turn off, but do not switch off, but do not turn on,
+            only leave, only keep, leaving, keeping, but do not turn off, but do not switch off, but do not turn on,
             but do not switch on, but do not close, but do not open, but do not shut off, but do not lock,
             but do not change, do not change, but not touch, and leave, and keep, while leaving, while keeping,
             but ignore, but do not"""
@@ -180,20 +172,18 @@ NEGATIONS: Final = PhraseTable(dict.fromkeys(_list_phrases("do not, never, do n'
 QUESTIONS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
-            """is, are, was, were, which, what, how, where, who, whose, when, why, do, does, did, has, have you,
-            have i,
-            have any, have we, has any, am i, tell me, tell me if, tell me whether, tell me about, tell me what,
-            check,
-            check if, check whether, check on, check that, check for, let me know, let me know if,
-            let me know whether,
-            do you know, do you know if, do you know whether, i wonder, i wonder if, i want to know,
-            i would like to know,
-            give me, show me, show, report, read, read out, read me, get me the, get the state of, get the status of,
+            """is, are, was, were, which, what, how, where, who, whose, when, why, do i, do we, do you have, do any,
+            do the, do my, do all, do you see, does, did, has, have you, have i, have any, have we, has any, am i,
+            tell me, tell me if, tell me whether, tell me about, tell me what, check, check if, check whether,
+            check on, check that, check for, let me know, let me know if, let me know whether, do you know,
+            do you know if, do you know whether, i wonder, i wonder if, i want to know, i would like to know, give me,
+            show me, show, report, read, read out, read me, get me the, get the state of, get the status of,
             get the temperature, get the current temperature, query, status of, state of, list, count, find out,
             find out if, can you tell me, could you tell me, can you check, could you check, have the, have all, any,
-            did i leave, did someone leave, are there, is there, does, can you see if, see if, look if, look whether,
-            will it, am, i wonder whether, verify, verify that, verify if, would you tell me, what about the state of,
-            i need to know, tell us, say, confirm, confirm that, inform me, get status, get state"""
+            anything, anything still, did i leave, did someone leave, are there, is there, can you see if, see if,
+            look if, look whether, will it, am, i wonder whether, verify, verify that, verify if, would you tell me,
+            what about the state of, i need to know, tell us, say, confirm, confirm that, inform me, get status,
+            get state"""
         ),
         True,
     )

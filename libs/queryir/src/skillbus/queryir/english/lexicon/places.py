@@ -15,7 +15,7 @@ laundry room, nursery, kids room, children room, playroom, games room, game room
 closet, walk in closet, dressing room, mudroom, mud room, shed, greenhouse, conservatory, sunroom, sun room, workshop,
 pool, driveway, stairs, staircase, stairwell, upstairs, downstairs, outside, outdoors, indoors, storage room, storeroom,
 boiler room, server room, media room, music room, cinema, home theater, home theatre, studio, meeting room,
-conference room, reception, lobby, barn, cottage, rooftop, roof terrace, bar, wine cellar, front garden, back garden
+conference room, reception, lobby, barn, cottage, rooftop, roof terrace, wine cellar, front garden, back garden
 """
 _FLOORS: Final = "ground,first,second,third,fourth,fifth,1 st,2 nd,3 rd,4 th,5 th,top,upper,lower,bottom,main,middle"
 ROOM_WORDS: Final = PhraseTable(

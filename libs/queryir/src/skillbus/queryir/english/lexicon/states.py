@@ -5,15 +5,19 @@ from typing import Final
 from skillbus.queryir.english.lexicon.phrases import PhraseTable, read_words, spread_phrases
 
 _STATES: Final = {
-    "": "on, off, open, opened, closed, shut, ajar, paused, playing, idle, active, inactive, working, muted, used,"
-    "detected, clear, triggered, set, available, unavailable, full, docked, cleaning, stopped, armed, disarmed,"
-    " up, down",
+    "": (
+        "on, off, open, opened, closed, shut, ajar, paused, playing, idle, active, inactive, working, muted, "
+        "used, detected, clear, triggered, set, available, unavailable, full, docked, cleaning, stopped, "
+        "armed, disarmed, up, down"
+    ),
     "lock": "locked, unlocked, bolted, unbolted, jammed",
     "moisture": "wet, damp, moist, dry, leaking, flooded, flooding, leaky, soaked",
     "occupancy": "occupied, unoccupied, vacant, empty, taken",
     "presence": "home, at home, away, present, absent, not home",
-    "battery": "low, running low, almost empty, flat, dead, out of battery, low on battery, low on charge,"
-    "low on power, needing new batteries",
+    "battery": (
+        "low, running low, almost empty, flat, dead, out of battery, low on battery, low on charge, "
+        "low on power, needing new batteries"
+    ),
     "battery_charging": "charging, charged, being charged, recharging",
     "connectivity": "connected, disconnected, online, offline, reachable, unreachable, connected to the internet",
     "cold": "cold, freezing, frozen, chilly, getting cold, cool",

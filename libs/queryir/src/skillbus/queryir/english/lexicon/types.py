@@ -10,30 +10,36 @@ from skillbus.queryir.english.lexicon.phrases import PhraseTable, spread_phrases
 
 DEVICE_TYPES: Final = {
     "light": (
-        "light, lamp, bulb, light bulb, lighting, spotlight, spot light, downlight, uplight, chandelier, sconce, led,"
-        "led strip, light strip, night light, nightlight, lantern, fairy light, string light,"
-        " ceiling light, tube light, tubelight, downlighter, floodlight, flood light"
+        "light, lamp, bulb, light bulb, lighting, spotlight, spot light, downlight, uplight, chandelier, "
+        "sconce, led, led strip, light strip, night light, nightlight, lantern, fairy light, string light, "
+        "ceiling light, tube light, tubelight, downlighter, floodlight, flood light"
     ),
     "switch": "switch, light switch, relay",
-    "outlet": "outlet, plug, socket, power outlet, wall outlet, wall plug, wall socket, smart plug, power socket,"
-    "power strip, power point, receptacle",
+    "outlet": (
+        "outlet, plug, socket, power outlet, wall outlet, wall plug, wall socket, smart plug, power socket, "
+        "power strip, power point, receptacle"
+    ),
     "fan": "fan, ceiling fan, ventilator, extractor, extractor fan, exhaust fan, range hood, cooker hood,"
     " kitchen chimney, ventilation,"
     "pedestal fan",
     "cover": "cover, blind, curtain, drape, shade, window shade, roller shade, shutter, roller shutter, awning,"
     "window blind, roller blind, venetian blind, window covering, garage, garage door, gate, skylight, roller,"
     " sunshade",
-    "climate": "ac, a c, air con, aircon, air conditioner, air conditioning, air conditioning unit, thermostat,"
-    " climate,"
-    "hvac, heat pump, climate control, air condition, radiator thermostat",
-    "heater": "heater, radiator, heating, boiler, water heater, space heater, underfloor heating, towel rail,"
-    " furnace, geyser,"
-    "immersion heater, hot water, central heating, towel warmer",
+    "climate": (
+        "ac, a c, air con, aircon, air conditioner, air conditioning, air conditioning unit, thermostat, "
+        "climate, hvac, heat pump, climate control, air condition, radiator thermostat"
+    ),
+    "heater": (
+        "heater, radiator, heating, boiler, water heater, space heater, underfloor heating, towel rail, "
+        "furnace, geyser, immersion heater, hot water, central heating, towel warmer"
+    ),
     "lock": "lock, door lock, smart lock, deadbolt, latch, padlock, bolt",
     "valve": "valve, water valve, gas valve, shutoff valve, tap, faucet",
     "sprinkler": "sprinkler, irrigation, irrigation system, lawn sprinkler",
-    "vacuum": "vacuum, vacuum cleaner, robot, robot vacuum, robot cleaner, hoover, vac, robovac, cleaning robot,"
-    "robot vacuum cleaner, roomba",
+    "vacuum": (
+        "vacuum, vacuum cleaner, robot, robot vacuum, robot cleaner, hoover, vac, robovac, cleaning robot, "
+        "robot vacuum cleaner, roomba"
+    ),
     "lawn_mower": "lawn mower, mower, lawnmower, robot mower",
     "media_player": "media player, player, media, music player, receiver, streamer, set top box, soundbar, sound bar",
     "tv": "tv, t v, television, television set, telly, smart tv",

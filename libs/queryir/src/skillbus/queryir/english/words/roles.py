@@ -5,6 +5,7 @@ Names and rooms of the home come first, the longest of all first. The rest is re
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from skillbus.queryir.english.lexicon.actions import (
@@ -30,6 +31,7 @@ from skillbus.queryir.english.lexicon.grammar_words import (
     QUESTION_FILLERS,
     QUESTIONS,
     REFERENCES,
+    VOCATIVES,
 )
 from skillbus.queryir.english.lexicon.phrases import read_words
 from skillbus.queryir.english.lexicon.places import EVERYWHERE, HERE
@@ -47,6 +49,7 @@ _SAYING: Final = frozenset({"mentioned", "talked", "said", "spoke", "asked", "me
 _DOING: Final = frozenset(
     {"turned", "switched", "put", "opened", "closed", "used", "started", "dimmed", "locked", "set"}
 )
+_BEFORE_NUMBERS: Final = frozenset({"to", "at", "by", "level", "speed", "channel", "hdmi", "only", "just"})
 _SEPARATORS: Final = frozenset(["and", "or", "then", "plus"])
 _AFTERWARDS: Final = (("after", "that"), ("afterwards",), ("then",), ("and", "then"), ("finally",), ("followed", "by"))
 _PARTICIPLES: Final = read_words(
@@ -57,17 +60,22 @@ _PARTICIPLES: Final = read_words(
 _DOCKING: Final = frozenset({"dock", "send", "turn", "set"})
 
 
-def label_words(words: Sequence[EnglishWord], names: EnglishNames | None) -> tuple[Item, ...]:
-    """Return the items of a sentence, in its order. Each word is in one item."""
+def label_words(
+    words: Sequence[EnglishWord], names: EnglishNames | None, *, question: bool = False
+) -> tuple[Item, ...]:
+    """Return the items of a sentence, in its order. Each word is in one item.
+
+    With `question` it is a question though it does not begin like one.
+    """
     texts = [word.text for word in words]
-    scan = Scan(words, texts, [word.singular for word in words], find_spans(words, texts, names))
+    scan = Scan(words, texts, [word.singular for word in words], find_spans(words, texts, names), question=question)
     position = 0
     while position < len(words):
         word = words[position]
         if word.after_stop or word.after_comma:
             scan.opening = True
             if word.after_stop:
-                scan.verb, scan.subject, scan.question = "", False, False
+                scan.verb, scan.subject, scan.question = "", False, question
         length, item = _label(scan, position)
         scan.add(item)
         position += length
@@ -125,6 +133,9 @@ def _match_opening(scan: Scan, position: int) -> Span | None:
     ]
     length, role = max(found, key=lambda one: one[0])
     verb = _match_verb(scan, position)
+    tone = match_value(scan.words, position)
+    if tone is not None and tone[1].text and tone[0] > max(length, 1):
+        return None
     if verb is not None and verb[0] > length:
         return verb
     return make_item(scan, role, position, length) if length else None
@@ -181,7 +192,7 @@ def _match_relative(scan: Scan, position: int) -> Span | None:
 
 def _match_late_verb(scan: Scan, position: int) -> Span | None:
     """Match a verb behind its subject: `TV unpause`, `in the kitchen turn on the lights`."""
-    if not scan.subject or scan.verb or scan.question:
+    if not scan.subject or scan.verb not in ("", "set") or scan.question:
         return None
     text = scan.texts[position]
     noun = (scan.singulars[position],) in TYPE_WORDS or text.endswith("ing")
@@ -198,15 +209,27 @@ def _match_exception(scan: Scan, position: int) -> Span | None:
     text = scan.texts[position]
     if keeper > max(length, 1) and position > 0:
         return make_item(scan, EnglishRole.KEEPER, position, keeper)
+    if length == 0 and text == "but" and _resumes(scan, position + 1):
+        return make_item(scan, EnglishRole.AND, position, 1)
     if length == 0 and text == "but":
         return make_item(scan, EnglishRole.EXCEPTION, position, 1)
-    if (
-        length == 0
-        or (text == "not" and scan.question)
-        or (length == 1 and text in ("save", "bar", "minus") and not scan.subject)
-    ):
+    alone = length == 1 and text in ("save", "bar", "minus") and not _has_said(scan)
+    if length == 0 or alone or (text == "not" and scan.question):
         return None
     return make_item(scan, EnglishRole.EXCEPTION, position, length)
+
+
+def _has_said(scan: Scan) -> bool:
+    """Return True if the clause has said of what something may be left out."""
+    return scan.subject or any(item.role is EnglishRole.QUANTIFIER for item in scan.items[-4:])
+
+
+def _resumes(scan: Scan, position: int) -> bool:
+    """Return True if a new statement follows `but`: `not the loft, but all other lights`."""
+    if position >= len(scan.texts):
+        return False
+    others = match_length(OTHERS, scan.texts, position)
+    return bool(others or match_length(QUANTIFIERS, scan.texts, position) or match_length(VERBS, scan.texts, position))
 
 
 def _match_value(scan: Scan, position: int) -> Span | None:
@@ -224,8 +247,12 @@ def _match_value(scan: Scan, position: int) -> Span | None:
         next_type = after < len(scan.singulars) and (scan.singulars[after],) in TYPE_WORDS
         if (next_type and first) or (after in scan.spans and first):
             return None
-    if value.kind is ValueKind.SOME and scan.question:
+    before = scan.texts[position - 1] if position else ""
+    pronoun = scan.texts[position] == "one" and value.kind is ValueKind.NUMBER and before not in _BEFORE_NUMBERS
+    if pronoun or (value.kind is ValueKind.SOME and scan.question):
         return None
+    if before in ("to", "at", "of"):
+        value = replace(value, to=True)
     return make_item(scan, EnglishRole.VALUE, position, length, value=value)
 
 
@@ -249,6 +276,8 @@ def _match_mode(scan: Scan, position: int) -> Span | None:
     ends = after >= len(scan.texts) or scan.texts[after] in ("and", "then", "in", "on", "for", "at", "please", "speed")
     if found is not None and (named or (before in ("to", "in", "on", "into", "mode") and ends)):
         return make_item(scan, EnglishRole.VALUE, position, length + named, value=Value(ValueKind.MODE, text=mode))
+    if named and scan.verb in ("turn_on", "turn_off", "activate", "start") and not scan.subject and found is None:
+        return make_item(scan, EnglishRole.WORD, position, 2)
     known = scan.verb in ("set", "turn") or scan.subject
     if named and known and scan.texts[position] not in FUNCTION_WORDS and position not in scan.spans:
         return make_item(scan, EnglishRole.VALUE, position, 2, value=Value(ValueKind.MODE, text=mode[:100]))
@@ -323,7 +352,8 @@ def _match_noun(scan: Scan, position: int) -> Span | None:
     kind = match_type(scan, position)
     if kind is not None:
         return make_item(scan, EnglishRole.TYPE, position, kind[0], meaning=kind[1])
-    if scan.texts[position] in MEDIA_WORDS and scan.verb != "activate":
+    named = get_text(scan, position + 1) in ("mode", "night", "time", "scene")
+    if scan.texts[position] in MEDIA_WORDS and scan.verb != "activate" and not named:
         return make_item(scan, EnglishRole.MEDIA, position, 1)
     return None
 
@@ -334,7 +364,11 @@ def _match_filler(scan: Scan, position: int) -> Span | None:
     text = scan.texts[position]
     if text in GENERIC_ADJECTIVES:
         return make_item(scan, EnglishRole.FILLER, position, 1)
-    idle = text in FUNCTION_WORDS or text in _PARTICIPLES or (scan.question and text in QUESTION_FILLERS)
+    vocative = position == len(scan.texts) - 1 and text in VOCATIVES and scan.subject
+    noun = (get_text(scan, position + 1),) in TYPE_WORDS
+    if text == "back" and noun:
+        return None
+    idle = vocative or text in FUNCTION_WORDS or text in _PARTICIPLES or (scan.question and text in QUESTION_FILLERS)
     return make_item(scan, EnglishRole.FUNCTION, position, 1) if idle else None
 
 

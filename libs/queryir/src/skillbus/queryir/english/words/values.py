@@ -68,6 +68,8 @@ class ValueKind(StrEnum):
     LOWEST = "lowest"
     COLOUR = "colour"
     AT = "at"
+    UNTIL = "until"
+    """Time at which to end, which no field takes."""
     AFTER = "after"
     FOR = "for"
     SOME = "some"
@@ -85,6 +87,8 @@ class Value:
     text: str = ""
     by: bool = False
     """True for a difference: `by 10 percent`."""
+    to: bool = False
+    """True for a result: `to 10 percent`."""
 
 
 def match_value(words: Sequence[EnglishWord], start: int) -> tuple[int, Value] | None:
@@ -135,9 +139,10 @@ def _match_time(words: Sequence[EnglishWord], start: int) -> tuple[int, Value] |
         span = _read_duration(words, start + 1)
         kind = ValueKind.FOR if text == "for" else ValueKind.AFTER
         return (span[0] + 1, Value(kind, span[1])) if span is not None else None
-    if text in ("at", "by", "around"):
+    if text in ("at", "by", "around", "until", "till"):
         clock = _read_clock(words, start + 1, sure=False)
-        return (clock[0] + 1, Value(ValueKind.AT, text=clock[1])) if clock is not None else None
+        kind = ValueKind.UNTIL if text in ("until", "till") else ValueKind.AT
+        return (clock[0] + 1, Value(kind, text=clock[1])) if clock is not None else None
     if (clock := _read_clock(words, start, sure=True)) is not None:
         return clock[0], Value(ValueKind.AT, text=clock[1])
     if (span := _read_duration(words, start)) is not None:

@@ -7,13 +7,12 @@ of OLLAMA_MODEL (default nomic-embed-text).
 import os
 from typing import Final
 
-import numpy as np
 import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import AsyncModel, check_rows
+from skillbus.embedder.domain.model import check_rows
 
 from .conftest import OpenLive, ollama_models, required
 
@@ -23,40 +22,6 @@ COMMANDS: Final = {
     "curtain.open": "打开窗帘", "curtain.close": "关闭窗帘", "tv.on": "打开电视", "tv.volume": "调节电视音量",
     "robot.start": "让扫地机器人开始清扫", "robot.dock": "让扫地机器人回充", "lock.lock": "锁上门锁",
 }  # fmt: skip
-QUERIES: Final = {
-    "把客厅的灯调暗一点": "light.brightness",
-    "太热了，温度降到二十四度": "ac.temperature",
-    "天亮了，把卧室的帘子拉开": "curtain.open",
-    "地上脏了，扫一下": "robot.start",
-    "出门了，把门锁好": "lock.lock",
-}
-
-
-async def places(model: AsyncModel) -> dict[str, int]:
-    """Where the command of each query is among all commands, 1 for the best."""
-    names = list(COMMANDS)
-    rows = []
-    for start in range(0, len(names), model.spec.batch_texts):
-        texts = [COMMANDS[name] for name in names[start : start + model.spec.batch_texts]]
-        rows.append((await model.embed(texts, TextRole.DOCUMENT)).rows)
-    found = {}
-    for query, wanted in QUERIES.items():
-        cosines = np.concatenate(rows) @ (await model.embed([query], TextRole.QUERY)).rows[0]
-        found[query] = 1 + [names[index] for index in np.argsort(-cosines)].index(wanted)
-    return found
-
-
-@pytest.mark.spec("context-retrieval.md § 命令 embedding top-N 命中（以命令 ID 为准）")
-@pytest.mark.spec("context-retrieval.md § 无密钥时跳过")
-async def test_dashscope_finds_the_command_that_is_meant_among_the_first_ten(open_live: OpenLive) -> None:
-    """context-retrieval.md § 命令 embedding top-N 命中（以命令 ID 为准）; § 无密钥时跳过"""
-    required("DASHSCOPE_API_KEY")
-    async with open_live(
-        ProviderKind.DASHSCOPE, "text-embedding-v4", key="DASHSCOPE_API_KEY", dimensions=1024, request_dimensions=True
-    ) as model:
-        found = await places(model)
-    assert all(place <= 10 for place in found.values()), found
-    assert sum(place == 1 for place in found.values()) >= 3, "ten of fifteen could be chance"
 
 
 async def test_dashscope_counts_tokens_and_shortens_vectors(open_live: OpenLive) -> None:

@@ -54,7 +54,7 @@ class _Piece:
 
     @cached_property
     def asks_degrees(self) -> bool:
-        return any(one in word.text for word in self.words if word.plays(SenseKind.QUESTION) for one in "度热冷湿")
+        return any(one in word.text for word in self.words if word.plays(SenseKind.QUESTION) for one in "度热冷湿潮")
 
     @cached_property
     def is_remark(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Final
 
 from skillbus.queryir.actions import ActionCode
 from skillbus.queryir.home import Home
+from skillbus.queryir.writing import fold_name
 
 GENERIC_VERBS: Final = frozenset({"on", "off", "start", "activate", "watch", "query", "work", "faster"})
 """Verbs that give way to another in the same clause: 开始打扫 is 打扫."""
@@ -70,6 +71,7 @@ _SWITCHED: Final[Mapping[tuple[str, str], ActionCode]] = {
     ("down", "retractable"): ActionCode.OPEN,
     ("up", "cover"): ActionCode.OPEN,
     ("down", "cover"): ActionCode.CLOSE,
+    ("stop", "scene"): ActionCode.TURN_OFF,
     ("pause", "cover"): ActionCode.STOP,
     ("stop", "media"): ActionCode.STOP,
 }
@@ -118,14 +120,23 @@ def is_retractable(words: str) -> bool:
     )
 
 
-def choose_type(types: Sequence[str], home: Home | None, *, locks: bool = False) -> str | None:
-    """Return the type that a word means: the first that the home has, else the most usual.
+_WIDE: Final = frozenset({"cover", "climate", "media_player", "fan", "switch", "lock"})
 
-    A word that may mean a lock does so in a sentence that locks.
+
+def choose_type(
+    types: Sequence[str], home: Home | None, rooms: Sequence[str] = (), *, locks: bool = False
+) -> str | None:
+    """Return the type that a word means: one that the rooms have, else one that the home has, else the most usual.
+
+    A narrow type comes before a wide one, such as `window` before `cover`. A word that may mean a lock does so in a
+    sentence that locks.
     """
     if locks and "lock" in types:
         return "lock"
-    known = [kind for kind in types if home is not None and kind in home.by_type]
-    if known:
-        return known[0]
+    if home is not None and len(types) > 1:
+        there = {device.type for room in rooms for device in home.by_room.get(fold_name(room), ())}
+        for known in (there, home.by_type):
+            found = sorted((kind for kind in types if kind in known), key=lambda kind: kind in _WIDE)
+            if found:
+                return found[0]
     return types[0] if types else None

@@ -129,7 +129,7 @@ class _CommandReading:
         types = self._imply_types() if self.parts.found and not target.has_head else target.types
         if self.signs.is_question and not self.signs.locks and len(types) > 1:
             types = tuple(one for one in types if one != "lock")  # 哪些门开着 asks for doors
-        return choose_type(types, self.home, locks=self.signs.locks)
+        return choose_type(types, self.home, target.rooms, locks=self.signs.locks)
 
     def _imply_types(self) -> tuple[str, ...]:
         """Return the types of what is left out, for what remains: 除了卧室的灯都关."""

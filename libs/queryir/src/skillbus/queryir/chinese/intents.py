@@ -238,7 +238,7 @@ def _choose_question(signs: CommandSigns) -> ActionCode:
     questions = "".join(word.text for word in signs.words if word.plays(SenseKind.QUESTION))
     if signs.property == "temperature" or any(one in questions for one in "度热冷"):
         return ActionCode.QUERY_TEMPERATURE
-    if signs.property == "humidity" or "湿" in questions:
+    if signs.property == "humidity" or any(one in questions for one in "湿潮"):
         return ActionCode.QUERY_HUMIDITY
     return ActionCode.QUERY_STATE
 

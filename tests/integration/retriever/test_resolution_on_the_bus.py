@@ -190,15 +190,6 @@ async def test_a_home_that_vanished_and_one_of_another_project_are_not_found(hou
     assert await _refuse(house, "blue") == never
 
 
-async def test_a_home_of_several_pages_is_loaded_whole(house: House) -> None:
-    count = 1_100
-    for at in range(0, count, 100):
-        await house.put("large", *((f"d{n}", f"{n}号灯", f"房间{n}", "light", "switch") for n in range(at, at + 100)))
-    assert await house.find(f"打开{count - 1}号灯", "large") == [f"d{count - 1}"]
-    result = await house.resolve("打开所有的灯", "large")
-    assert len(result.devices) + result.more_devices == count
-
-
 @pytest.mark.parametrize("text", ["", "   ", "灯" * 10_000, "打开\0灯"])
 async def test_a_sentence_that_is_none_is_refused(house: House, text: str) -> None:
     with pytest.raises(RequestError) as raised:

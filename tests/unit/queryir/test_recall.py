@@ -61,6 +61,7 @@ def test_a_name_comes_before_the_same_alias_and_both_before_similar_names() -> N
 
 
 @pytest.mark.spec("context-retrieval.md § 房间 + 类型组合命中")
+@pytest.mark.spec("context-retrieval.md § reasons name_hit/room_hit/type_hit")
 def test_room_and_type_find_only_devices_that_have_both() -> None:
     (match,) = _recall(scope_include=("卧室",), type_hint="light").matches
     assert match.device.id == "bed"

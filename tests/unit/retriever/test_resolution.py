@@ -19,7 +19,10 @@ from skillbus.contracts.retriever.command_resolution import (
 )
 from skillbus.contracts.retriever.query_ir import Quantifier, QueryArguments, QueryIR, Reference
 from skillbus.queryir.home import Home
+from skillbus.queryir.recall import recall_devices
 from skillbus.retriever.domain.commands.ports import CommandScores, ScoredCommand
+from skillbus.retriever.domain.resolution.command_choice import CommandCheck
+from skillbus.retriever.domain.resolution.outcome import decide_outcome
 from skillbus.retriever.domain.resolution.ports import SentenceReading
 from skillbus.retriever.domain.resolution.resolver import CommandResolver
 
@@ -311,6 +314,18 @@ async def test_a_sentence_that_is_no_command_has_no_results(world: _World) -> No
     await world.resolve(_query("打开", "床头灯"), session="s")
     assert (await world.resolve_all(session="s")).results == ()
     assert _ids(await world.resolve(_query("关闭", references=_IT), session="s")) == ["bed"]
+
+
+async def test_devices_beyond_the_room_of_a_message_are_counted(world: _World) -> None:
+    matches = recall_devices(_query("打开", scope_include=("卧室",)), Home("home", _DEVICES)).matches
+    scores = await _Scorer().score_commands("default", ("打开",), ("switch", "level", "cooling"), ())
+    check = CommandCheck(scores.commands, QueryArguments(), 0.5)
+    query = _query("打开", scope_include=("卧室",))
+    whole, _ = decide_outcome(query, matches, check, "zh", 100_000)
+    size = sum(len(device.model_dump_json().encode()) + 1 for device in whole.devices)
+    cut, mentioned = decide_outcome(query, matches, check, "zh", size - 1)
+    assert (_ids(cut), cut.more_devices) == (_ids(whole)[:-1], 1)
+    assert list(mentioned or ()) == _ids(whole) == ["bed", "desk-b", "cool"]
 
 
 async def test_the_times_of_the_stages_are_told(world: _World) -> None:

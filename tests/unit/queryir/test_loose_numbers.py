@@ -25,6 +25,9 @@ HOME = Home(
         ("turn off kitchen blind 7", "close"),
         ("turn off light 3", "turn_off"),
         ("turn on light 3 in the kitchen", "turn_on"),
+        ("turn on the light at 7", "turn_on"),
+        ("close the blinds at 9", "close"),
+        ("turn off the tv in 10", "turn_off"),
     ],
 )
 def test_a_number_of_a_device_that_nobody_knows_is_no_value_and_leaves_doubt(sentence: str, code: str) -> None:
@@ -41,6 +44,8 @@ def test_a_number_of_a_device_that_nobody_knows_is_no_value_and_leaves_doubt(sen
         ("turn on kitchen blind 1", QueryArguments()),
         ("open the blinds to 50", QueryArguments(position=50)),
         ("turn off 3 lights", QueryArguments(count=3)),
+        ("turn on the tv channel 5", QueryArguments(channel="5")),
+        ("turn on the light at 7 pm", QueryArguments(at="19:00")),
     ],
 )
 def test_a_number_of_a_name_a_value_or_a_count_leaves_none(sentence: str, arguments: QueryArguments) -> None:

@@ -44,7 +44,7 @@ class Predicate:
     base: bool = False
     values: list[Value] = field(default_factory=list)
     numbers_device: bool = False
-    """True if a number tells the device from others: `turn off light 3`."""
+    """True if a bare number tells the device from others, or the hour: `turn off light 3`, `turn it off at 7`."""
 
     @property
     def is_empty(self) -> bool:
@@ -115,19 +115,14 @@ def _is_preposition(items: Sequence[Item], index: int) -> bool:
 
 
 def _numbers_device(items: Sequence[Item], index: int) -> bool:
-    """Return True for a bare number right after a device that is switched or opened. Only `to 3` would be a value."""
-    value, before = items[index].value, items[index - 1] if index else None
+    """Return True for a bare number of what is switched or opened: `light 3`, `at 7`. Only `to 3` would be a value."""
+    value, before = items[index].value, items[index - 1].text if index else ""
     switches = any(
         item.role in (EnglishRole.VERB, EnglishRole.PARTICLE) and item.meaning in _SWITCHING for item in items
     )
-    return (
-        switches
-        and value is not None
-        and value.kind is ValueKind.NUMBER
-        and not value.by
-        and before is not None
-        and before.role in (EnglishRole.TYPE, EnglishRole.NAME, EnglishRole.WORD)
-    )
+    measures = any(item.role in (EnglishRole.ATTRIBUTE, EnglishRole.MEDIA) for item in items)
+    is_bare = value is not None and value.kind is ValueKind.NUMBER and not value.by
+    return is_bare and switches and not measures and before != "to" and not _counts(items, index)
 
 
 def _counts(items: Sequence[Item], index: int) -> bool:

@@ -223,3 +223,12 @@ async def test_a_sentence_is_parsed_with_and_without_a_home(house: House) -> Non
 
     assert await parse("打开老伙计", home="green") == "老伙计"
     assert await parse("打开老伙计") == "老伙计"
+
+
+async def test_without_a_chat_model_the_grammar_reads_unless_a_model_is_wanted(house: House) -> None:
+    reply = await house.resolve_all("外面黑漆漆的，打开老伙计")
+    assert (reply.parsed_by, reply.model_problem) == ("rules", None)
+    request = ParseQuery(text="打开老伙计", home="green", parser="model")
+    with pytest.raises(RequestError, match="register a provider") as refused:
+        await house.bus.caller.call(PARSE_QUERY, request)
+    assert refused.value.code is ErrorCode.MODEL_UNAVAILABLE

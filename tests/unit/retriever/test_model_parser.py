@@ -287,6 +287,7 @@ async def test_a_caller_that_leaves_leaves_the_model() -> None:
     assert chat.left.is_set()
 
 
+@pytest.mark.spec("context-retrieval.md § QueryIR + JSON schema + confidence")
 def test_the_schema_has_exactly_the_fields_of_queryir_and_no_free_ones() -> None:
     schema: Any = make_answer_schema()
     query = schema["properties"]["queries"]["items"]

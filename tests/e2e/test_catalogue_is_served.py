@@ -93,6 +93,7 @@ from skillbus.contracts.learner.usage import KNOWLEDGE_USED
 from skillbus.contracts.message import Content, Empty, Message
 from skillbus.contracts.resources import EVENTS as STREAM
 from skillbus.contracts.resources import UPLOADS
+from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE
 from skillbus.contracts.sandbox.program_runs import PROGRAM_CALLED, ProgramCalled
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, RUN_PRINTED, RunEvent, RunEventKind, RunState
@@ -361,7 +362,7 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
         await make_default(system.standalone.bus, _OTHER)
     if endpoint in (CANCEL_RUN, GET_RUN):
         await remember_a_run(system.standalone.bus, str(endpoint.example["run_id"]))
-    if endpoint is LOAD_HOME:
+    if endpoint in (LOAD_HOME, RESOLVE_COMMAND):
         await ask(system.standalone.bus, PUT_DEVICES)
     if endpoint is FOLLOW_TURN:
         await remember_a_turn(system.standalone.bus, str(endpoint.example["turn_id"]))

@@ -155,13 +155,21 @@ def test_a_room_without_name_and_type_means_all_its_devices() -> None:
     assert _ids(_recall(scope_include=("卧室",))) == ["bed", "cool"]
 
 
-def test_a_type_means_its_kinds_and_the_wider_type_only_where_the_home_has_none() -> None:
-    assert _ids(_recall(type_hint="media_player")) == ["player"]
-    assert _ids(_recall(type_hint="switch")) == ["one", "two"]
+def test_types_for_the_same_things_are_one() -> None:
+    home = Home(
+        "home", [_device("a", "甲", None, "curtain"), _device("b", "乙", None, "tv"), _device("c", "丙", None, "cover")]
+    )
+    assert _ids(_recall(home, type_hint="cover")) == _ids(_recall(home, type_hint="blind")) == ["a", "c"]
+
+
+def test_a_near_type_counts_only_where_the_home_has_none_of_the_type_and_is_a_guess() -> None:
     home = Home("home", [_device("set", "电视", None, "media_player"), _device("box", "音箱", None, "speaker")])
-    (match,) = _recall(home, type_hint="tv").matches
-    assert match.device.id == "set"
-    assert match.confidence < _recall(home, type_hint="speaker").matches[0].confidence
+    for kind, found, guessed in (("tv", "set", True), ("media_player", "set", False), ("speaker", "box", False)):
+        (match,) = _recall(home, type_hint=kind).matches
+        assert (match.device.id, match.near_type) == (found, guessed)
+        assert (match.confidence < 0.9) is guessed
+    assert _ids(_recall(type_hint="media_player")) == ["player"]
+    assert _ids(_recall(Home("home", [_device("gate", "车库门", None, "garage")]), type_hint="cover")) == []
 
 
 def test_a_class_of_sensors_means_the_devices_that_measure_it() -> None:

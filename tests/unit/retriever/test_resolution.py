@@ -39,6 +39,8 @@ _DEVICES = (
     _device("probe", "大门", "玄关", "sensor", "temperature"),
     _device("bare", "花瓶", "书房", "decoration"),
     _device("cool", "空调", "卧室", "climate", "switch", "cooling"),
+    _device("hall", "走道开关", "玄关", "switch", "switch"),
+    _device("wall", "墙壁开关", "厨房", "switch", "switch"),
 )
 
 
@@ -288,6 +290,16 @@ async def test_a_name_that_nobody_has_gives_devices_of_similar_names_to_choose_f
     assert (scoped.status, scoped.candidates) == (ResolutionStatus.NO_DEVICE, ())
 
 
+async def test_several_devices_of_a_near_type_are_asked_about(world: _World) -> None:
+    result = await world.resolve(_query("打开", type_hint="outlet", quantifier="all"))
+    assert (result.status, [device.id for device in result.candidates]) == (
+        ResolutionStatus.AMBIGUOUS,
+        ["hall", "wall"],
+    )
+    assert _ids(await world.resolve(_query("打开", type_hint="outlet", scope_include=("玄关",)))) == ["hall"]
+    assert _ids(await world.resolve(_query("打开", type_hint="switch"))) == ["hall", "wall"]
+
+
 async def test_a_type_that_nobody_has_is_no_device(world: _World) -> None:
     assert (await world.resolve(_query("打开", type_hint="submarine"))).status is ResolutionStatus.NO_DEVICE
 
@@ -331,7 +343,7 @@ async def test_devices_beyond_the_room_of_a_message_are_counted(world: _World) -
 async def test_the_times_of_the_stages_are_told(world: _World) -> None:
     reply = await world.resolve_all(_query("打开", "床头灯"), _query("打开", "台灯"))
     assert [(stage.name, stage.candidates) for stage in reply.stages] == [
-        ("home", 7),
+        ("home", 9),
         ("parse", 0),
         ("recall", 3),
         ("commands", 1),

@@ -12,31 +12,10 @@ from typing import Final
 from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.retriever.command_resolution import RecallReason
 from skillbus.contracts.retriever.query_ir import QueryIR
-from skillbus.queryir.chinese.families import choose_type
-from skillbus.queryir.chinese.lexicon import load_lexicon
-from skillbus.queryir.english.lexicon.phrases import find_singular
-from skillbus.queryir.english.lexicon.types import TYPE_WORDS
+from skillbus.queryir.device_types import find_type, select_type
 from skillbus.queryir.home import Home
-from skillbus.queryir.writing import fold_name, is_han
+from skillbus.queryir.writing import fold_name
 
-KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "media_player": ("tv", "speaker", "receiver", "projector"),
-    "climate": ("air_conditioner", "thermostat"),
-    "cover": (
-        *("curtain", "blind", "shade", "shutter", "awning", "window_shade"),
-        *("garage", "garage_door", "gate", "door", "window", "damper"),
-    ),
-    "switch": ("outlet", "plug", "socket"),
-    "outlet": ("plug", "socket"),
-    "plug": ("outlet", "socket"),
-    "light": ("lamp", "bulb", "led_strip", "dimmer"),
-    "vacuum": ("robot_vacuum", "robot_cleaner"),
-    "fan": ("ceiling_fan",),
-    "valve": ("water_valve", "gas_valve"),
-    "lock": ("door_lock", "smart_lock"),
-}
-"""Narrower types of a type. A command about the wide type means these too."""
-_WIDER: Final = {kind: wide for wide, kinds in KINDS.items() for kind in kinds if wide not in ("outlet", "plug")}
 _CONFIDENCE: Final[Mapping[RecallReason, float]] = {
     RecallReason.NAME_HIT: 1.0,
     RecallReason.ALIAS_HIT: 1.0,
@@ -47,9 +26,8 @@ _CONFIDENCE: Final[Mapping[RecallReason, float]] = {
     RecallReason.SIMILAR_HIT: 0.3,
 }
 """Confidence of a device by the strongest of its reasons."""
-_SENSOR_ENDS: Final = ("sensor", "detector", "measurement", "alert")
 _NEAR_TYPE: Final = 0.8
-"""Factor for a device of a wider type than the sentence names."""
+"""Factor for a device of a near type."""
 
 
 class RecallGap(StrEnum):
@@ -70,6 +48,8 @@ class DeviceMatch:
     device: Device
     reasons: tuple[RecallReason, ...]
     confidence: float
+    near_type: bool = False
+    """True if it has not the type that the sentence names, but one that may mean the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +146,7 @@ def _find_excluded(word: str, home: Home) -> Sequence[Device] | None:
         if devices := index.get(word):
             return devices
     if kind := find_type(word, home):
-        return _find_of_type(kind, home.devices, home)[0]
+        return select_type(kind, home.devices, home).devices
     if rooms := _find_rooms(word, home):
         return [device for room in rooms for device in home.by_room[room]]
     return _find_similar(word, home) or None
@@ -176,7 +156,7 @@ def _recall_mentioned(query: QueryIR, home: Home, last_mentioned: Sequence[str],
     mentioned = [home.by_id[key] for key in dict.fromkeys(last_mentioned) if key in home.by_id]
     reasons: tuple[RecallReason, ...] = (RecallReason.REFERENCE_HIT,)
     if query.type_hint and not query.name_hint:
-        mentioned, _ = _find_of_type(query.type_hint, mentioned, home)
+        mentioned = list(select_type(query.type_hint, mentioned, home).devices)
         reasons += (RecallReason.TYPE_HIT,)
     return [_make_match(device, reasons, scope) for device in scope.filter(mentioned)]
 
@@ -196,7 +176,7 @@ def _recall_named(hint: str, kind: str | None, home: Home, scope: _Scope) -> lis
 
 def _prefer_type(kind: str | None, devices: list[Device], home: Home) -> Sequence[Device]:
     """Return the devices of a type if there are any, all otherwise: a name says more than a type."""
-    return (_find_of_type(kind, devices, home)[0] if kind else ()) or devices
+    return (select_type(kind, devices, home).devices if kind else ()) or devices
 
 
 def _find_similar(name: str, home: Home) -> list[Device]:
@@ -214,57 +194,16 @@ def _recall_group(kind: str | None, home: Home, scope: _Scope) -> list[DeviceMat
     if scope.limited:
         devices = [device for room in scope.rooms for device in home.by_room[room]]
         reasons += (RecallReason.ROOM_HIT,)
-    factor = 1.0
+    near = False
     if kind:
-        devices, factor = _find_of_type(kind, devices, home)
+        typed = select_type(kind, devices, home)
+        devices, near = typed.devices, typed.near
         reasons += (RecallReason.TYPE_HIT,)
-    confidence = max((_CONFIDENCE[reason] for reason in reasons), default=_CONFIDENCE[RecallReason.ROOM_HIT]) * factor
-    return [DeviceMatch(device, reasons, confidence) for device in devices if device.id not in scope.excluded]
+    confidence = max((_CONFIDENCE[reason] for reason in reasons), default=_CONFIDENCE[RecallReason.ROOM_HIT])
+    confidence *= _NEAR_TYPE if near else 1.0
+    return [DeviceMatch(device, reasons, confidence, near) for device in devices if device.id not in scope.excluded]
 
 
 def _make_match(device: Device, reasons: tuple[RecallReason, ...], scope: _Scope) -> DeviceMatch:
     confidence = max(_CONFIDENCE[reason] for reason in reasons)
     return DeviceMatch(device, (*reasons, RecallReason.ROOM_HIT) if scope.limited else reasons, confidence)
-
-
-def _find_of_type(kind: str, devices: Sequence[Device], home: Home) -> tuple[list[Device], float]:
-    """Return the devices of a type and its kinds, and the confidence factor.
-
-    Without any, sensors with a capability that is called after the type; then devices of the wider type.
-    """
-    kinds = (kind, *KINDS.get(kind, ()))
-    if devices is home.devices:
-        groups = [home.by_type.get(one, ()) for one in kinds]
-        found = [device for group in groups for device in group]
-        if sum(map(bool, groups)) > 1:
-            found = [device for device in home.devices if device.type in kinds]
-    else:
-        found = [device for device in devices if device.type in kinds]
-    if found:
-        return found, 1.0
-    if found := _find_sensors(kind, devices, home):
-        return found, _NEAR_TYPE
-    wider = _WIDER.get(kind)
-    return ([device for device in devices if device.type == wider] if wider else []), _NEAR_TYPE
-
-
-def _find_sensors(kind: str, devices: Sequence[Device], home: Home) -> list[Device]:
-    """Return the devices that measure what a class of sensors is called after: `carbon_monoxide` and
-    `carbonMonoxideDetector`."""
-    word = kind.replace("_", "").replace("-", "")
-    ids = {
-        device.id
-        for capability, group in home.by_capability.items()
-        if (word in capability and capability.endswith(_SENSOR_ENDS)) or word == capability == "battery"
-        for device in group
-    }
-    return [device for device in devices if device.id in ids] if ids else []
-
-
-def find_type(word: str, home: Home) -> str | None:
-    """Return the type that a folded word names, in Chinese or English; None if it names none."""
-    if any(map(is_han, word)):
-        return choose_type(load_lexicon().list_types(word), home)
-    words = [find_singular(each) for each in word.split()]
-    own = "_".join(words)
-    return own if own in home.by_type else TYPE_WORDS.get(words)

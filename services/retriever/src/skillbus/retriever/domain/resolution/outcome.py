@@ -51,9 +51,12 @@ class Selection:
 def select_devices(query: QueryIR, fitting: Sequence[CheckedDevice]) -> Selection:
     """Select the devices that are meant among those with a command.
 
-    A name that several have, and a number or `some` that leaves a choice, are ambiguous. `one` means the first in the
+    A name that several have, a number or `some` that leaves a choice, and several devices of which none has the type
+    that the sentence names, are ambiguous. `one` means the first in the
     order of the home, and the others are candidates.
     """
+    if len(fitting) > 1 and any(each.match.near_type for each in fitting):
+        return Selection(ResolutionStatus.AMBIGUOUS, candidates=fitting)
     match query.quantifier:
         case Quantifier.ONE:
             return Selection(ResolutionStatus.RESOLVED, fitting[:1], fitting[1:])

@@ -244,9 +244,14 @@ def test_an_unknown_home_is_answered_by_the_ones_near_to_it(skillbus: CommandLin
     assert (result.exit_code, "Did you mean `home`?" in result.stderr) == (1, True)
 
 
+def test_a_folder_without_devices_is_no_home(skillbus: CommandLine, tools: FakeTools, tmp_path: Path) -> None:
+    result = skillbus("resolve", "开灯", "--home", str(tmp_path), externals=tools.externals())
+    assert (result.exit_code, "has no devices.jsonl" in result.stderr, tools.requests) == (1, True, [])
+
+
 @pytest.mark.parametrize("text", ["", " ", "x" * 1001])
 def test_a_sentence_that_is_empty_or_too_long_is_wrong_usage(
     skillbus: CommandLine, tools: FakeTools, text: str
 ) -> None:
-    assert skillbus("resolve", text, "--home", "家", externals=tools.externals()).exit_code == 2
-    assert tools.requests == []
+    result = skillbus("resolve", text, "--home", "家", externals=tools.externals())
+    assert (result.exit_code, "SENTENCE" in result.stderr, tools.requests) == (2, True, [])

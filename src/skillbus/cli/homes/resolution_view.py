@@ -47,7 +47,7 @@ def _render_query(result: ResolvedQuery) -> Iterator[RenderableType]:
         if result.devices:
             yield Text()
         candidates = [
-            (it.name, it.room or "-", it.type, f"{it.confidence:.2f}", ", ".join(it.reasons))
+            (it.name, it.room or "-", it.type, f"{it.confidence:.2f}", ", ".join(it.reasons) or "-")
             for it in result.candidates
         ]
         columns = ("candidate", "room", "type", "confidence", "reasons")
@@ -74,7 +74,7 @@ def _build_device_table(devices: Sequence[ResolvedDevice]) -> RenderableType:
     for it in devices:
         arguments = (format_arguments(it.command.arguments),) if has_arguments else ()
         command = (it.command.id, *arguments, f"{it.command.score:.2f}")
-        rows.append((it.name, it.room or "-", *command, ", ".join(it.reasons)))
+        rows.append((it.name, it.room or "-", *command, ", ".join(it.reasons) or "-"))
     headings = ("device", "room", "command", *(("arguments",) if has_arguments else ()), "score", "reasons")
     return tables.build_table(headings, rows, numbers=("score",), whole=("command",), optional=("room", "reasons"))
 

@@ -66,6 +66,8 @@ async def resolve_command(
     folder = Path(home)
     if (folder / DEVICES_FILE).is_file():
         home = await _import_folder(session, folder)
+    elif "/" in home and folder.is_dir():
+        raise LocalFileError(f"{folder} has no {DEVICES_FILE}", _ADVICE)
     request = build_request(ResolveCommand, fields | {"home": home, "parser": parser})
     body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
     found = await session.connection.request(CommandResolved, "POST", f"{CONTEXT}/resolve", json=body)

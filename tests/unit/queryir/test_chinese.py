@@ -362,3 +362,11 @@ def test_modes_channels_ends_and_places_that_the_home_does_not_know(sentence: st
 def test_a_condition_is_not_read_and_leaves_little_confidence() -> None:
     (query,) = parse_sentence("如果客厅有人就打开电视", CHINESE_HOME).queries
     assert query.confidence <= 0.5
+
+
+@pytest.mark.parametrize(
+    "part", ["打开", "不要关灯，", "除了卧室", "老火计", "卧室和", "1", "🙂", "SELECT * FROM devices; "]
+)
+def test_a_text_of_ten_thousand_characters_is_read(part: str) -> None:
+    parsed = parse_sentence((part * 10_000)[:10_000], CHINESE_HOME)
+    assert len(parsed.queries) <= 8

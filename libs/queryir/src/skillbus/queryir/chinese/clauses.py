@@ -7,6 +7,7 @@ command, or a reason, which is dropped.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from skillbus.queryir.chinese.families import GENERIC_VERBS
@@ -21,6 +22,8 @@ from skillbus.queryir.chinese.roles import (
 )
 from skillbus.queryir.chinese.segmentation import ChineseWord
 
+_MOST_CLAUSES: Final = 40
+"""More clauses are no spoken command, and would take time."""
 _OPEN_VERBS: Final = frozenset({"set", "query", "watch", "up", "down", "activate", "start"})
 """Verbs whose object another verb may follow in the same command."""
 _VALUES: Final = (SenseKind.QUANTITY, SenseKind.EXTREME, SenseKind.COLOUR, SenseKind.MODE)
@@ -98,7 +101,8 @@ class _Piece:
 
 def split_commands(words: Sequence[ChineseWord]) -> list[CommandWords]:
     """Return the commands of a sentence, in its order."""
-    pieces = [piece for run in _split_pauses(words) for piece in map(_Piece, _split_run(run)) if piece.words]
+    runs = islice((run for run in _split_pauses(words) if run), _MOST_CLAUSES)
+    pieces = [piece for run in runs for piece in map(_Piece, _split_run(run)) if piece.words]
     if not any(piece.acts or piece.excludes for piece in pieces):
         return [CommandWords([word for piece in pieces for word in (*piece.words, _PAUSE)])] if pieces else []
     return _join_pieces(pieces)

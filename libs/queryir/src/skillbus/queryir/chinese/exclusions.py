@@ -8,6 +8,8 @@ from skillbus.queryir.chinese.lexicon import SenseKind
 from skillbus.queryir.chinese.roles import find_acting_verbs
 from skillbus.queryir.chinese.segmentation import ChineseWord
 
+_MOST_CUTS: Final = 20
+"""More exclusions in one command are no language, and would take time."""
 _KEPT: Final = (SenseKind.KEEP, SenseKind.NOT, SenseKind.LEAVE)
 
 
@@ -18,6 +20,7 @@ class ExclusionReading:
     words: list[ChineseWord]
     excluded: list[ChineseWord] = field(default_factory=list)
     found: bool = False
+    cuts: int = 0
     keeps: bool = False
     """The command says what stays on: 只留玄关灯."""
 
@@ -37,6 +40,7 @@ def _cut(reading: ExclusionReading, start: int, end: int) -> None:
         end += 1  # 卧室以外的
     del reading.words[start:end]
     reading.found = True
+    reading.cuts += 1
 
 
 def _find(words: Sequence[ChineseWord], start: int, *kinds: SenseKind) -> int | None:
@@ -46,7 +50,7 @@ def _find(words: Sequence[ChineseWord], start: int, *kinds: SenseKind) -> int | 
 def _take_kept(reading: ExclusionReading) -> None:
     """Take clauses with 留 or 不要, up to 其他."""
     index = _find(reading.words, 0, *_KEPT)
-    while index is not None:
+    while index is not None and reading.cuts < _MOST_CUTS:
         words = reading.words
         keeps = words[index].plays(SenseKind.KEEP)
         start = index
@@ -66,7 +70,7 @@ def _take_kept(reading: ExclusionReading) -> None:
 
 def _take_opened(reading: ExclusionReading) -> None:
     index = _find(reading.words, 0, SenseKind.EXCEPT_OPEN)
-    while index is not None:
+    while index is not None and reading.cuts < _MOST_CUTS:
         words = reading.words
         end = _find_end(words, index + 1)
         if end == index + 1 or all(word.plays(SenseKind.PAUSE) for word in words[index + 1 : end]):
@@ -95,7 +99,7 @@ def _find_end(words: Sequence[ChineseWord], start: int) -> int:
 def _take_closed(reading: ExclusionReading) -> None:
     """Take what stands before 以外 without 除."""
     index = _find(reading.words, 0, SenseKind.EXCEPT_CLOSE)
-    while index is not None:
+    while index is not None and reading.cuts < _MOST_CUTS:
         words = reading.words
         acting = set(find_acting_verbs(words))
         start = index

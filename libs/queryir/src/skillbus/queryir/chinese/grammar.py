@@ -197,12 +197,12 @@ class _CommandReading:
         if intent.is_question:
             return None
 
-        for kind, quantifier in _QUANTIFIERS.items():
-            if any(word.plays(kind) and not _is_step(words, index) for index, word in enumerate(words)):
-                return quantifier
         count = self._count() or 0
         if count > 1:
             return Quantifier.COUNT
+        for kind, quantifier in _QUANTIFIERS.items():
+            if any(word.plays(kind) and not _is_step(words, index) for index, word in enumerate(words)):
+                return quantifier
         return Quantifier.ONE if count == 1 else None
 
     def _count(self) -> int | None:

@@ -104,7 +104,8 @@ class CommandSigns:
     def locks(self) -> bool:
         """True if any verb is about locks, also one that describes."""
         verbs = {value for word in self.words for value in word.list_values(SenseKind.VERB)}
-        return bool(verbs & {"lock", "unlock"})
+        asked = any(word.plays(SenseKind.QUESTION) and "锁" in word.text for word in self.words)
+        return asked or bool(verbs & {"lock", "unlock"})
 
     @cached_property
     def property(self) -> str:

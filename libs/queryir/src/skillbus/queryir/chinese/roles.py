@@ -91,6 +91,8 @@ def is_describing(words: Sequence[ChineseWord], index: int) -> bool:
     """Return True for a verb or adjective that describes a device: 开着, 没关, 打开的那个."""
     if index > 0 and words[index - 1].plays(SenseKind.NOT_YET, SenseKind.DEGREE):
         return True
+    if index > 0 and words[index - 1].plays(SenseKind.RECENT):
+        return any(one.plays(SenseKind.POSSESSIVE) for one in words[index + 1 : index + 3])
     after = index + 1
     if after < len(words) and words[after].text == "着":
         return True

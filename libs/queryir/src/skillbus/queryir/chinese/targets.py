@@ -102,6 +102,7 @@ class _Collector:
         self.home = home
         self.grouped = grouped
         self.targets: list[Target] = []
+        self.heads = [word for word in words if word.plays(*_HEADS, SenseKind.REFERENCE)]
         self.rooms: list[str] = []
         self.room_words: list[ChineseWord] = []
         self.resume = 0
@@ -211,7 +212,7 @@ class _Collector:
 
     def add_hint(self, index: int) -> None:
         """Take an unknown word for a name that the home does not have, unless another device is named."""
-        named = any(word.plays(*_HEADS, SenseKind.REFERENCE) and not self._touches(word, index) for word in self.words)
+        named = any(not self._touches(word, index) for word in self.heads[:2])
         after = self.words[index + 1 : index + 2]
         joined = self._is_after(index, SenseKind.AND) or (bool(after) and after[0].plays(SenseKind.AND))
         if (named or any(target.has_head for target in self.targets)) and not joined:

@@ -140,12 +140,15 @@ async def test_only_problems_leaves_out_what_went_well_but_counts_it(world: Worl
 
 
 async def test_an_import_of_any_size_keeps_no_results_that_are_not_asked_for() -> None:
-    kept = list[int]()
+    def count_results() -> int:
+        return sum(isinstance(it, ToolLineImported) for it in gc.get_objects())
+
+    kept, of_others = list[int](), count_results()
 
     async def stream() -> AsyncIterator[bytes]:
         for batch in range(6):
             yield ndjson(tool(number) for number in range(batch * MAX_TOOLS, (batch + 1) * MAX_TOOLS))
-            kept.append(sum(isinstance(it, ToolLineImported) for it in gc.get_objects()))
+            kept.append(count_results() - of_others)
 
     caller = FakeCaller()
     caller.on(PUT_TOOLS, taken)

@@ -64,7 +64,7 @@ class HomeOperations:
     )
     """Resolve a spoken command to devices of a home and the commands that they carry out. Nothing is carried out.
 
-    Each command of the sentence has its `status`; `question` is what to ask the speaker where it is not `resolved`.
+    Each command of the sentence has its `status`; `question` may say what to ask if it is not `resolved`.
     """
     parse_query = json_operation("POST", "/api/context/parse", ParseQuery, QueryParsed, is_idempotent=True)
     """Parse a spoken command into its fields. A sentence that is no command has no `queries`."""

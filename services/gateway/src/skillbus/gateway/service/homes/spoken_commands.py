@@ -27,8 +27,8 @@ class SpokenCommandRoutes:
     async def resolve_command(self, body: ResolveCommand) -> CommandResolved:
         """Resolve a spoken command in Chinese or English to devices of a home and the commands that they carry out.
 
-        Each command of the sentence has its `status`. With `ambiguous`, `unresolved` and `no_device`, `question` is
-        what to ask the speaker. Nothing is carried out.
+        Each command of the sentence has its `status`. If it is not `resolved`, `question` may say what to ask the
+        speaker. Values without an argument of the command, such as a time, are in `query`. Nothing is carried out.
         """
         return await self.caller.call(RESOLVE_COMMAND, body)
 

@@ -64,6 +64,7 @@ FORBIDDEN = {
         "skillbus.v1.learner.create_knowledge",
         "skillbus.evt.knowledge.indexed.x",
         "$KV.catalogue.x",
+        "$KV.homes.x",
     ],
     "learner": [
         "$KV.api-keys.key.x",
@@ -71,6 +72,7 @@ FORBIDDEN = {
         "skillbus.evt.knowledge.indexed.x",
         "skillbus.v1.embedder.embed_texts",
         "$KV.catalogue.x",
+        "$KV.dialogues.x",
         "$JS.API.CONSUMER.CREATE.SKILLBUS_EVT.learner-uses",
         "$JS.API.CONSUMER.MSG.NEXT.SKILLBUS_EVT.indexer",
         "$JS.API.STREAM.PURGE.SKILLBUS_EVT",

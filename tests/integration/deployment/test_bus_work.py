@@ -82,6 +82,7 @@ from skillbus.gateway.adapters.keys.kv_api_keys import open_api_keys
 from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.key_ring import KeyRing
 from skillbus.gateway.domain.access.principal import OWNER
+from skillbus.retriever.adapters.bus_dialogues import BusDialogues
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 
@@ -252,6 +253,20 @@ async def test_embedders_tell_each_other_of_changes(bus_of: DeployedBus) -> None
         before = watch.position
         await RegistryAnnouncer(one).announce_change()
         await eventually(lambda: asyncio.sleep(0, watch.position), lambda position: position > before)
+
+
+async def test_replicas_of_the_retriever_share_what_a_session_mentioned(bus_of: DeployedBus) -> None:
+    async with bus_of.open_bus("retriever") as one, bus_of.open_bus("retriever") as other, asyncio.timeout(10):
+        writer, reader = BusDialogues(one), BusDialogues(other)
+        for devices in (("lamp",), ("fan", "door")):
+            await writer.save_mentioned("default", "home", "a.*.>", devices)
+            assert tuple(await reader.load_mentioned("default", "home", "a.*.>")) == devices
+        for project, home, session in (
+            ("other", "home", "a.*.>"),
+            ("default", "cabin", "a.*.>"),
+            ("default", "home", "a"),
+        ):
+            assert tuple(await reader.load_mentioned(project, home, session)) == ()
 
 
 async def test_the_sandbox_reads_packages_and_keeps_files_of_runs_for_the_gateway(bus_of: DeployedBus) -> None:

@@ -72,6 +72,10 @@ _SWITCHED: Final[Mapping[tuple[str, str], ActionCode]] = {
     ("up", "cover"): ActionCode.OPEN,
     ("down", "cover"): ActionCode.CLOSE,
     ("stop", "scene"): ActionCode.TURN_OFF,
+    ("stop", "light"): ActionCode.TURN_OFF,
+    ("stop", "fan"): ActionCode.TURN_OFF,
+    ("stop", "climate"): ActionCode.TURN_OFF,
+    ("stop", "humidity"): ActionCode.TURN_OFF,
     ("pause", "cover"): ActionCode.STOP,
     ("stop", "media"): ActionCode.STOP,
 }

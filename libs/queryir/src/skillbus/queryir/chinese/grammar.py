@@ -132,17 +132,9 @@ class _CommandReading:
         return choose_type(types, self.home, target.rooms, locks=self.signs.locks)
 
     def _imply_types(self) -> tuple[str, ...]:
-        """Return the types of what is left out, for what remains: 除了卧室的灯都关."""
-        for target in self.excluded:
-            if target.types and target.rooms:
-                return target.types
-            if target.name is not None or target.hint is not None:
-                text = target.words[-1].text
-                ends = [one for one in split_words(_fold(text[1:]), None) if one.plays(SenseKind.TYPE)]
-                is_bare = target.words[-1].plays(SenseKind.TYPE)
-                if ends and ends[-1].end == len(text) - 1 and not is_bare:
-                    return tuple(ends[-1].get_value(SenseKind.TYPE).split())
-        return ()
+        """Return the types of what is left out, for what remains: 除了卧室的灯都关. All that is left out must agree."""
+        found = {_imply_type(target) for target in self.excluded if target.has_head}
+        return found.pop() if len(found) == 1 else ()
 
     def _read_measure(self, target: Target, intent: Intent) -> str | None:
         if not intent.is_question or target.has_head:
@@ -257,6 +249,18 @@ class _CommandReading:
         values = intent.values.values()
         numbers = (word.quantity for word in self.parts.words if not word.plays(SenseKind.NAME))
         return any(it is not None and it.unit is Unit.NUMBER and it.value not in values for it in numbers)
+
+
+def _imply_type(target: Target) -> tuple[str, ...]:
+    """Return the types of a room's devices, or of a name that ends in a word for a type. A type alone is left out."""
+    if target.types:
+        return target.types if target.rooms else ()
+    last = target.words[-1]
+    if last.plays(SenseKind.TYPE):
+        return ()
+    ends = [word for word in split_words(_fold(last.text[1:]), None) if word.plays(SenseKind.TYPE)]
+    is_end = bool(ends) and ends[-1].end == len(last.text) - 1
+    return tuple(ends[-1].get_value(SenseKind.TYPE).split()) if is_end else ()
 
 
 def _is_step(words: Sequence[ChineseWord], index: int) -> bool:

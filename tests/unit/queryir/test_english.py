@@ -202,6 +202,45 @@ def test_an_english_sentence_has_one_query_for_each_command() -> None:
     assert [query["action_code"] for query in queries] == ["turn_on", "lock", "close"]
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I'm freezing, turn Big Bertha off",
+        "it's getting cold, turn Big Bertha off",
+        "turn Big Bertha off because it's cold",
+        "time for bed, turn Big Bertha off",
+        "would you mind turning Big Bertha off",
+        "Big Bertha, turn it off",
+        "could Big Bertha be switched back off?",
+    ],
+)
+def test_reasons_and_polite_forms_change_no_command(sentence: str) -> None:
+    assert read(sentence) == [expect("turn_off", name_hint="Big Bertha")]
+
+
+def test_a_reason_gives_its_room_to_an_english_command() -> None:
+    assert read("the loft is too bright, dim the lights")[0]["scope_include"] == ["loft"]
+
+
+@pytest.mark.parametrize(
+    "sentence", ["turn off all lights except that one", "leave it on and turn off all other lights"]
+)
+def test_what_was_mentioned_can_be_left_out_in_english(sentence: str) -> None:
+    left_out = {"type_hint": "light", "quantifier": "except", "references": ["last-mentioned"]}
+    assert read(sentence) == [expect("turn_off", **left_out)]
+
+
+@pytest.mark.parametrize(
+    "sentence", ["turn off the lamp I just mentioned", "turn off this lamp", "that lamp, switch it off"]
+)
+def test_a_pronoun_may_say_its_type(sentence: str) -> None:
+    assert read(sentence) == [expect("turn_off", type_hint="light", references=["last-mentioned"])]
+
+
+def test_a_question_mark_makes_a_question_of_a_sentence_without_a_verb() -> None:
+    assert read("lights on in the loft?") == [expect("query_state", type_hint="light", scope_include=["loft"])]
+
+
 def test_a_lamp_whose_name_is_a_verb_is_a_name_beside_another_verb_of_english() -> None:
     home = Home("flat", [put_device("1", "Open", "hall", "light")])
     assert read("turn on open", home) == [expect("turn_on", name_hint="Open")]

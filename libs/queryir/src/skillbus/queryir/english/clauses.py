@@ -57,7 +57,10 @@ def split_clauses(items: Sequence[Item], *, question: bool = False) -> list[Clau
             merged[-1] = merged[-1] + part
         else:
             merged.append(list(part))
-    clauses = [Clause(part, question=question or _is_question(part), statement=_is_statement(part)) for part in merged]
+    clauses = [
+        Clause(part, question=question or _is_question(part), statement=_is_statement(part) or _is_interjection(part))
+        for part in merged
+    ]
     return [
         clause
         for clause in clauses
@@ -84,13 +87,25 @@ def _cut(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _belong_together(before: Sequence[Item], part: Sequence[Item]) -> bool:
-    if _is_statement(before):
+    if _is_statement(before) or _is_statement(part) or (_is_interjection(before) and _has_object(part)):
         return False
     if part[0].role is EnglishRole.KEEPER or (before[0].role is EnglishRole.KEEPER and _is_complete(part)):
         return False
     if _is_question(before) and not _is_exception(before):
         return not _is_question(part) and not _has_verb(part)
     return not (_is_complete(before) and _is_complete(part)) and not (_is_complete(before) and _has_verb(part))
+
+
+def _is_interjection(part: Sequence[Item]) -> bool:
+    """Return True for words that name nothing and say nothing to do: `time for bed, …`."""
+    idle = (EnglishRole.WORD, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.AND, EnglishRole.MEDIA)
+    return all(item.role in idle for item in part) and any(item.role is EnglishRole.FUNCTION for item in part)
+
+
+def _has_object(part: Sequence[Item]) -> bool:
+    """Return True for a command that names what it is about."""
+    named = (EnglishRole.NAME, EnglishRole.TYPE, EnglishRole.ROOM, EnglishRole.QUANTIFIER)
+    return _has_verb(part) and any(item.role in named for item in part)
 
 
 def _is_exception(part: Sequence[Item]) -> bool:

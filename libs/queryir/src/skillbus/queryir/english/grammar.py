@@ -22,6 +22,7 @@ from skillbus.queryir.writing import FoldedText
 _UNREAD_DOUBT: Final = 0.15
 """Confidence that each unread part of a sentence costs."""
 _PREDICATES: Final = frozenset({EnglishRole.VERB, EnglishRole.VALUE, EnglishRole.QUESTION, EnglishRole.STEP})
+_MODALS: Final = frozenset({"can", "could", "would", "will", "please", "shall", "may"})
 _SET: Final = frozenset({ValueKind.PERCENT, ValueKind.DEGREES, ValueKind.NUMBER, ValueKind.MODE, ValueKind.COLOUR})
 
 
@@ -32,7 +33,7 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
         return ParsedSentence("en", unread=(text.original,) if text.text else ())
     names = load_names(home)
     items, question = label_words(words, names), False
-    if text.text.rstrip().endswith("?") and not any(item.role in _PREDICATES for item in items):
+    if text.text.rstrip().endswith("?") and not _tells(items, words):
         items, question = label_words(words, names, question=True), True
     unread: list[Item] = []
     drafts = _read_clauses(split_clauses(items, question=question), words, names, unread)
@@ -40,6 +41,12 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
     quotes = tuple(text.quote_original(words[start].start, words[end - 1].end) for start, end in spans)
     doubt = _UNREAD_DOUBT * len(spans)
     return ParsedSentence("en", _build_queries(drafts, doubt), quotes)
+
+
+def _tells(items: Sequence[Item], words: Sequence[EnglishWord]) -> bool:
+    """Return True for a sentence that is a command, or begins like a question, in spite of its question mark."""
+    asked = any(word.text in _MODALS for word in words[:3])
+    return asked or any(item.role in _PREDICATES for item in items)
 
 
 def _build_queries(drafts: Sequence[Draft], doubt: float) -> tuple[QueryIR, ...]:

@@ -22,7 +22,7 @@ _BREAKS: Final = frozenset(
         EnglishRole.STATE,
     }
 )
-_SENSORS: Final = frozenset({"sensor"})
+_BARE: Final = frozenset({EnglishRole.TYPE, EnglishRole.ROOM})
 
 
 @dataclass(slots=True)
@@ -65,9 +65,10 @@ def find_targets(items: Sequence[Item], *, question: bool = False) -> tuple[list
     unread: list[Item] = []
     found: list[EnglishTarget] = []
     for segment in _split_segments(items):
-        target = _read_segment(segment, unread, question=question)
-        if target is not None:
-            found += target
+        targets = _read_segment(segment, unread, question=question) or []
+        if targets and found and targets[0].quantifier is None and segment[0].role in _BARE:
+            targets[0].quantifier = found[-1].quantifier if found[-1].quantifier is Quantifier.ALL else None
+        found += targets
     return _join_segments(found), unread
 
 
@@ -213,6 +214,8 @@ def _join_segments(segments: list[EnglishTarget]) -> list[EnglishTarget]:
     for segment in segments:
         if segment.all_of and joined and segment.is_empty and not joined[-1].is_empty:
             joined[-1].quantifier = joined[-1].quantifier or Quantifier.ALL
+            continue
+        if segment.reference and segment.is_empty and joined and not joined[-1].is_empty and not segment.rooms:
             continue
         plain = segment.is_empty and not segment.reference and not segment.others
         if plain and segment.rooms and joined and not waiting and not joined[-1].guessed:

@@ -60,7 +60,10 @@ _VERBS: Final = {
         "back to base, recharge"
     ),
     # Verbs whose action follows from what they are used with.
-    "turn": "turn, switch, flip, power, flick, shift, pop, stick, knock, chuck, whack, bung, snap, hit",
+    "turn": (
+        "turn, switch, flip, power, flick, shift, pop, stick, knock, chuck, whack, bung, snap, hit, bump, "
+        "push, wind, nudge, ramp"
+    ),
     "set": (
         "set, change, make, adjust, put, get, have, bring, let, move, tune, modify, update, configure, "
         "program, keep, hold, maintain, colour, color, paint, give, take, select, pick, choose, use, need, "
@@ -228,7 +231,21 @@ BASE_WORDS: Final = PhraseTable(
                 "charging point",
             )
         ]
-        + ["to charge", "to recharge", "back to charge", "back home", "home", "to home", "for charging"],
+        + [
+            "to charge",
+            "to recharge",
+            "back to charge",
+            "back home",
+            "home",
+            "to home",
+            "for charging",
+            "on charge",
+            "on its dock",
+            "on the dock",
+            "on its charger",
+            "on the charger",
+            "on its base",
+        ],
         True,
     )
 )

@@ -14,13 +14,13 @@ FILLERS: Final = PhraseTable(
     dict.fromkeys(
         _list_phrases(
             """please, pls, plz, kindly, how about, what about, why do not you, why not, could you please,
-            can you please, would you please, will you please, could you, can you, would you, will you,
-            would you mind, do you mind, i want you to, i would like you to, i need you to, i want to,
-            i would like to, i need to, i would like, i want, we need to, we want to, let us, let me, help me,
-            go ahead and, be so kind as to, be a dear and, be so kind and, if you can, if you could, if you would,
-            if possible, if you do not mind, hey, hi, hello, ok, okay, alright, right then, yo, thanks, thank you,
-            thank you very much, thanks a lot, cheers, for me, for us, now, right now, right away, immediately,
-            at once, at the moment, currently, just, also, again, once more, too, as well, quickly, asap,
+            can you please, would you please, will you please, needs to, should, must, has to, could you, can you,
+            would you, will you, would you mind, do you mind, i want you to, i would like you to, i need you to,
+            i want to, i would like to, i need to, i would like, i want, we need to, we want to, let us, let me,
+            help me, go ahead and, be so kind as to, be a dear and, be so kind and, if you can, if you could,
+            if you would, if possible, if you do not mind, hey, hi, hello, ok, okay, alright, right then, yo, thanks,
+            thank you, thank you very much, thanks a lot, cheers, for me, for us, now, right now, right away,
+            immediately, at once, at the moment, currently, just, also, again, once more, too, as well, quickly, asap,
             as soon as possible, make sure that, make sure, make sure to, ensure that, ensure, be sure to,
             be sure that, see to it that, you know, um, uh, er, erm, like, well, so, actually, maybe, perhaps, really,
             simply, instead, anyway, today, tonight, i think, i guess, i was wondering if you could,
@@ -97,8 +97,8 @@ QUANTIFIERS: Final = PhraseTable(
         **dict.fromkeys(
             _list_phrases(
                 "any, any of, any one, any one of, either, either of, one of, a, an, one, a single, just one,"
-                " only one, at least one,"
-                "a random, whichever, any single, either one of, one random, anything"
+                " only one, at least one, a random, whichever, any single, either one of, one random, anything,"
+                " another, another one, a different, a different one"
             ),
             Quantifier.ONE,
         ),
@@ -179,9 +179,9 @@ QUESTIONS: Final = PhraseTable(
             do you know if, do you know whether, i wonder, i wonder if, i want to know, i would like to know, give me,
             show me, show, report, read, read out, read me, get me the, get the state of, get the status of,
             get the temperature, get the current temperature, query, status of, state of, list, count, find out,
-            find out if, can you tell me, could you tell me, can you check, could you check, have the, have all, any,
-            anything, anything still, did i leave, did someone leave, are there, is there, can you see if, see if,
-            look if, look whether, will it, am, i wonder whether, verify, verify that, verify if, would you tell me,
+            find out if, can you tell me, could you tell me, can you check, could you check, any, anything,
+            anything still, did i leave, did someone leave, are there, is there, can you see if, see if, look if,
+            look whether, will it, am, i wonder whether, verify, verify that, verify if, would you tell me,
             what about the state of, i need to know, tell us, say, confirm, confirm that, inform me, get status,
             get state"""
         ),

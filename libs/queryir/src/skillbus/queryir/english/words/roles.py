@@ -334,13 +334,13 @@ def _match_property(scan: Scan, position: int) -> Span | None:
     if scan.question:
         return None
     text = scan.texts[position]
+    base = match_length(BASE_WORDS, scan.texts, position) or int(scan.verb == "send" and text == "back")
+    if scan.verb in _DOCKING and base:
+        return make_item(scan, EnglishRole.BASE, position, base)
     if text in PARTICLES:
         return make_item(scan, EnglishRole.PARTICLE, position, 1, meaning=PARTICLES[text])
     if text in STEPS:
         return make_item(scan, EnglishRole.STEP, position, 1, meaning=text)
-    base = match_length(BASE_WORDS, scan.texts, position) or int(scan.verb == "send" and text == "back")
-    if scan.verb in _DOCKING and base:
-        return make_item(scan, EnglishRole.BASE, position, base)
     attribute = ATTRIBUTES.match(scan.texts, position)
     kind = TYPE_WORDS.match(scan.singulars, position)
     if attribute is not None and (kind is None or kind[0] <= attribute[0]):

@@ -34,6 +34,7 @@ _UNITS: Final = (
     | dict.fromkeys(("day", "d"), 86_400.0)
     | {"week": 604_800.0}
 )
+_COUPLED: Final = frozenset({"degree", "percent", "notch", "point", *_UNITS})
 _CELSIUS: Final = frozenset(["c", "celsius", "centigrade"])
 _FAHRENHEIT: Final = frozenset(["f", "fahrenheit"])
 _SOME: Final = {
@@ -106,6 +107,9 @@ def read_number(words: Sequence[EnglishWord], start: int) -> tuple[int, float] |
         return (found[0] + 1, -abs(found[1])) if found is not None else None
     if text in ("a", "one") and following == "hundred":
         return 2, 100.0
+    couple = 3 if (text, following) == ("a", "couple") else 2 if text == "couple" else 0
+    if couple and _get_singular(words, start + couple) in _COUPLED:
+        return couple, 2.0
     return _read_spelled(words, start) if text in NUMBERS else None
 
 

@@ -149,6 +149,14 @@ def test_verb_and_device_decide_the_action(sentence: str, code: str) -> None:
     assert read(sentence)[0]["action_code"] == code
 
 
+def test_a_door_of_a_garage_and_a_window_are_no_curtains_where_the_home_has_them() -> None:
+    assert read("open the garage")[0]["type_hint"] == "garage"
+    assert read("close the windows")[0]["type_hint"] == "cover"
+    home = Home("flat", [put_device("1", "Skyline", "loft", "window"), put_device("2", "Big One", None, "garage_door")])
+    assert read("open the garage door", home)[0]["type_hint"] == "garage_door"
+    assert read("close the windows", home)[0]["type_hint"] == "window"
+
+
 @pytest.mark.parametrize(
     ("sentence", "code", "arguments"),
     [
@@ -187,6 +195,8 @@ def test_english_values_of_actions(sentence: str, code: str, arguments: dict[str
         ("is anyone in the loft", expect("query_state", type_hint="occupancy", scope_include=["loft"])),
         ("what's the CO2 level of the boiler", expect("query_state", name_hint="Boiler CO2 sensor")),
         ("how warm is it in the loft", expect("query_temperature", scope_include=["loft"])),
+        ("temperature in the loft", expect("query_temperature", scope_include=["loft"])),
+        ("is there a light on in the pantry", expect("query_state", type_hint="light", scope_include=["pantry"])),
         ("could you turn on the reading lamp?", expect("turn_on", name_hint="Reading Lamp")),
     ],
 )

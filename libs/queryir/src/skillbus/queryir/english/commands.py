@@ -1,6 +1,7 @@
 """Reads a command: what to do with which devices."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -36,7 +37,8 @@ def read_command(
     unread += unknown
     if not targets and predicate.is_empty:
         return [], predicate
-    drafts = [_make_draft(target, predicate, exclusion) for target in targets or [EnglishTarget()]]
+    types = names.types if names is not None else frozenset()
+    drafts = [_make_draft(target, predicate, exclusion, types) for target in targets or [EnglishTarget()]]
     for draft, target in zip(drafts, targets, strict=False):
         _find_scattered(draft, target, rest, words, names, predicate, exclusion)
     return drafts, predicate
@@ -61,7 +63,7 @@ def _take_type_word(item: Item, *, placed: bool) -> Item:
     return replace(item, role=EnglishRole.TYPE, meaning=kind, name=None)
 
 
-def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusion) -> Draft:
+def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusion, types: AbstractSet[str]) -> Draft:
     kind = _CONTROLS.get(target.type or "", target.type)
     if kind is None and exclusion.type is not None and target.name is None:
         kind, target.type_text = exclusion.type, exclusion.type_text
@@ -80,7 +82,9 @@ def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusio
         others=target.others,
         arguments=fill_arguments(code, predicate, target.count if target.quantifier is Quantifier.COUNT else None),
     )
-    draft.type = None if target.name is not None and not _is_plain(target) else fit_type(kind, target, code, draft)
+    draft.type = (
+        None if target.name is not None and not _is_plain(target) else fit_type(kind, target, code, draft, types)
+    )
     if (
         draft.type in ("media_player", "tv show")
         and target.type_text.startswith("media")
@@ -100,15 +104,22 @@ def _is_plain(target: EnglishTarget) -> bool:
     return target.name is None
 
 
-def fit_type(kind: str | None, target: EnglishTarget, code: str | None, draft: Draft) -> str | None:
-    """Return the type that an action means by a noun: a door is a lock to lock, and a cover to open."""
-    if kind in ("door", "window", "garage_door") and code in _OPENING:
-        return "cover"
-    if kind in ("door", "cover", "window") and code in _LOCKING:
+def fit_type(
+    kind: str | None, target: EnglishTarget, code: str | None, draft: Draft, types: AbstractSet[str]
+) -> str | None:
+    """Return the type that an action means by a noun: a door is a lock to lock, and a cover to open.
+
+    `types` are those of the home: if it has windows, a window is no other cover.
+    """
+    if kind in ("door", "cover", "window", "garage_door") and code in _LOCKING:
         return "lock"
+    if kind in ("door", "window") and code in _OPENING:
+        return kind if kind in types else "cover"
+    if kind == "garage_door":
+        return kind if kind in types else "garage"
     if kind is None and code in ("open", "close") and "garage" in draft.rooms and target.name is None:
         draft.rooms.remove("garage")
-        return "cover"
+        return "garage_door" if "garage_door" in types else "garage"
     if kind is None and code in _LOCKING and target.name is None and not target.reference:
         return "lock"
     return kind
@@ -133,6 +144,6 @@ def _find_scattered(
     said = {used[place].singular for place in found[1]}
     rooms = [room for room in target.rooms if not set(room.casefold().split()) <= said]
     named = EnglishTarget(name=found[0].spelling, types=set(found[0].types), rooms=rooms, quantifier=target.quantifier)
-    fresh = _make_draft(named, predicate, exclusion)
+    fresh = _make_draft(named, predicate, exclusion, names.types)
     draft.name, draft.code, draft.rooms, draft.type = fresh.name, fresh.code, fresh.rooms, None
     draft.arguments, draft.doubt = fresh.arguments, fresh.doubt + 0.1

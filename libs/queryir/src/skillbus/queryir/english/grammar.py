@@ -1,6 +1,7 @@
 """Grammar of English sentences: clauses, and what they take from one another."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR
@@ -22,6 +23,7 @@ from skillbus.queryir.writing import FoldedText
 _UNREAD_DOUBT: Final = 0.15
 """Confidence that each unread part of a sentence costs."""
 _PREDICATES: Final = frozenset({EnglishRole.VERB, EnglishRole.VALUE, EnglishRole.QUESTION, EnglishRole.STEP})
+_MEASURED: Final = frozenset({"temperature", "humidity"})
 _MODALS: Final = frozenset({"can", "could", "would", "will", "please", "shall", "may"})
 _SET: Final = frozenset({ValueKind.PERCENT, ValueKind.DEGREES, ValueKind.NUMBER, ValueKind.MODE, ValueKind.COLOUR})
 
@@ -81,7 +83,8 @@ def _read_clauses(
             clause.items = take_type_words(clause.items)
         if clause.statement and not clause.question:
             rooms += [item.meaning for item in clause.items if item.role is EnglishRole.ROOM]
-        elif clause.question:
+        elif clause.question or _asks_measure(clause):
+            clause.items = [_take_measure(item) for item in clause.items]
             drafts += read_question(clause.items, words, names, unread)
         elif _is_kept(clause, len(clauses)):
             read_exclusion([item for item in clause.items if item.role is not EnglishRole.VERB], kept)
@@ -90,6 +93,18 @@ def _read_clauses(
             _add_rooms(found, rooms)
             drafts += found
     return _leave_out(drafts, kept)
+
+
+def _asks_measure(clause: Clause) -> bool:
+    """Return True for `temperature in the loft`: a measure without anything to do."""
+    roles = {item.role for item in clause.items}
+    measured = any(item.role is EnglishRole.ATTRIBUTE and item.meaning in _MEASURED for item in clause.items)
+    return measured and roles.isdisjoint(_PREDICATES | {EnglishRole.PARTICLE, EnglishRole.KEEPER})
+
+
+def _take_measure(item: Item) -> Item:
+    measured = item.role is EnglishRole.ATTRIBUTE and item.meaning in _MEASURED
+    return replace(item, role=EnglishRole.TYPE) if measured else item
 
 
 def _read_one(

@@ -1,13 +1,14 @@
 """Reads a question: what is asked, and of which devices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from skillbus.queryir.english.drafts import Draft
 from skillbus.queryir.english.exclusions import cut_exclusion
 from skillbus.queryir.english.lexicon.phrases import read_words
 from skillbus.queryir.english.lexicon.states import OPENINGS, PEOPLE
-from skillbus.queryir.english.lexicon.types import CLASSES, FAMILY_OF_TYPE, FORMULAS
+from skillbus.queryir.english.lexicon.types import CLASSES, FAMILY_OF_TYPE, FORMULAS, TYPE_WORDS
 from skillbus.queryir.english.targets import EnglishTarget, find_targets
 from skillbus.queryir.english.words.items import EnglishRole, Item
 from skillbus.queryir.english.words.names import EnglishNames
@@ -30,6 +31,7 @@ def read_question(
     """Return the queries of a question."""
     rest, exclusion = cut_exclusion(items)
     people = any(item.text in PEOPLE for item in rest)
+    rest = [_take_switched(item, rest) for item in rest]
     rest = [item for item in rest if item.text not in PEOPLE or item.role is EnglishRole.NAME]
     targets, unknown = find_targets(_hide_measures(rest), question=True)
     states = [item for item in rest if item.role is EnglishRole.STATE]
@@ -56,6 +58,18 @@ def read_question(
         drafts.append(draft)
     unread += unknown
     return drafts
+
+
+def _take_switched(item: Item, items: Sequence[Item]) -> Item:
+    """Take a sensor named `Light` as the type where the question is what is on or off."""
+    if item.role is not EnglishRole.NAME or item.name is None or not item.name.is_type_word():
+        return item
+    kind = TYPE_WORDS.get(item.name.singulars) or ""
+    sensors = {FAMILY_OF_TYPE.get(one, one) for one in item.name.types} == {"sensor"}
+    switched = any(state.role is EnglishRole.STATE and state.text in ("on", "off") for state in items)
+    if sensors and switched and kind in ("light", "fan", "switch", "outlet"):
+        return replace(item, role=EnglishRole.TYPE, meaning=kind, name=None)
+    return item
 
 
 def _hide_measures(items: Sequence[Item]) -> list[Item]:
@@ -98,10 +112,8 @@ def _find_type(target: EnglishTarget, states: Sequence[Item], measured: str) -> 
     """Return the type that is asked for: the noun's, or else that of the adjective (`wet`: moisture)."""
     classes = [state.meaning for state in states if state.meaning]
     kind = target.type
-    if kind == "door" and "lock" in classes:
+    if kind in ("door", "garage_door") and "lock" in classes:
         return "lock"
-    if kind == "cover" and target.type_text.startswith("garage door"):
-        return "lock" if "lock" in classes else "garage_door"
     if kind in (None, "sensor", "moisture", "battery") and classes:
         return classes[0] if kind is None or classes[0] != "battery" else "battery"
     if kind is None and any(state.text in OPENINGS for state in states):

@@ -68,7 +68,7 @@ GENERIC_NOUNS: Final = read_words(
 """Nouns that name no device."""
 GENERIC_ADJECTIVES: Final = read_words(
     """
-    damn damned darn bloody stupid blasted freaking friggin goddamn lovely nice little old-fashioned
+    entire whole damn damned darn bloody stupid blasted freaking friggin goddamn lovely nice little old-fashioned
     same other individual remaining single various certain connected smart electric
     """
 )

@@ -33,7 +33,7 @@ _STATES: Final = {
     "smoke": "smoky, on fire, burning",
     "sound": "noisy, loud, making noise, making sound, making a sound, making a noise",
     "tamper": "tampered, tampered with, interfered with",
-    "update": "up to date, outdated, out of date, updated, needing an update, update available",
+    "update": "up to date, outdated, out of date, updated, needing an update, updating, update available",
     "vibration": "vibrating, shaking",
 }
 STATE_WORDS: Final = PhraseTable(spread_phrases(_STATES))

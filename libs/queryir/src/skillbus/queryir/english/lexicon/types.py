@@ -23,7 +23,7 @@ DEVICE_TYPES: Final = {
     " kitchen chimney, ventilation,"
     "pedestal fan",
     "cover": "cover, blind, curtain, drape, shade, window shade, roller shade, shutter, roller shutter, awning,"
-    "window blind, roller blind, venetian blind, window covering, garage, garage door, gate, skylight, roller,"
+    "window blind, roller blind, venetian blind, window covering, gate, skylight, roller,"
     " sunshade",
     "climate": (
         "ac, a c, air con, aircon, air conditioner, air conditioning, air conditioning unit, thermostat, "
@@ -68,7 +68,7 @@ DEVICE_TYPES: Final = {
     "sensor": "sensor, detector, meter, gauge, thermometer",
     "door": "door",
     "window": "window",
-    "garage_door": "",
+    "garage_door": "garage, garage door",
 }
 """Words by type of device."""
 
@@ -140,11 +140,6 @@ TYPE_WORDS: Final = PhraseTable(_CLASSES | _SENSORS | _CONTACTS | _ROWS, singula
 """Type of each phrase, in the singular."""
 
 CLASSES: Final = frozenset(SENSOR_CLASSES)
-COVER_WORDS: Final = {"door": "cover", "window": "cover"}
-"""Types of what is opened and closed by a command. In a question they are classes of sensors."""
-QUESTION_WORDS: Final = {("garage", "door"): "garage_door"}
-"""Types of phrases in a question, where they differ."""
-
 FORMULAS: Final = {
     "carbon_dioxide": ("co", "2"),
     "carbon_monoxide": ("co",),

@@ -55,6 +55,7 @@ class EnglishNames:
 
     def __init__(self, home: Home) -> None:
         """Index all names, aliases and rooms."""
+        self.types = frozenset(home.by_type)
         self._exact: dict[tuple[bool, tuple[str, ...]], EnglishName] = {}
         self._loose: dict[tuple[bool, tuple[str, ...]], EnglishName] = {}
         self._by_word: dict[str, list[EnglishName]] = {}

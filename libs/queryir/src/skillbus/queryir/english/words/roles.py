@@ -160,7 +160,9 @@ def _is_verb_here(scan: Scan, text: str, after: int) -> bool:
     clause = _list_rest(scan, after)
     if text in ("switch", "power"):
         return not _VERBAL.isdisjoint(clause)
-    return bool(clause) and clause[0] not in LOCATIVES and clause[0] not in PARTICLES
+    if not clause or clause[0] in LOCATIVES or clause[0] in PARTICLES:
+        return False
+    return match_length(VERBS, clause, 0) < len(clause)
 
 
 def _list_rest(scan: Scan, position: int) -> list[str]:

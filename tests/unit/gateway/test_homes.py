@@ -180,7 +180,7 @@ async def test_a_home_without_devices_is_not_found_and_the_error_says_where_home
 async def test_devices_and_commands_are_removed_by_ids_and_a_home_as_a_whole(world: World) -> None:
     def remove(request: Message) -> DevicesRemoved:
         assert isinstance(request, RemoveDevices)
-        return DevicesRemoved(ids=request.ids or ("light.desk",))
+        return DevicesRemoved(ids=request.ids)
 
     world.caller.on(REMOVE_DEVICES, remove)
     world.caller.on(REMOVE_COMMANDS, lambda _: CommandsRemoved(ids=("switch.on",)))
@@ -194,9 +194,28 @@ async def test_devices_and_commands_are_removed_by_ids_and_a_home_as_a_whole(wor
     ]
     assert asked(world) == [
         RemoveDevices(home="villa", ids=("a", "b")),
-        RemoveDevices(home="villa", project="p"),
+        ListDevices(home="villa", project="p", limit=1_000),
+        RemoveDevices(home="villa", project="p", ids=("light.desk",)),
         RemoveCommands(ids=("switch.on",)),
     ]
+
+
+async def test_a_home_is_removed_page_by_page_so_that_each_reply_fits_a_message(world: World) -> None:
+    def list_page(request: Message) -> DevicesListed:
+        assert isinstance(request, ListDevices)
+        start = int(request.after or 0)
+        devices = tuple(LAMP.model_copy(update={"id": f"d{number}"}) for number in range(start, start + 2))
+        return DevicesListed(devices=devices, total=6, next=None if start == 4 else str(start + 2))
+
+    def remove(request: Message) -> DevicesRemoved:
+        assert isinstance(request, RemoveDevices)
+        return DevicesRemoved(ids=request.ids)
+
+    world.caller.on(LIST_DEVICES, list_page)
+    world.caller.on(REMOVE_DEVICES, remove)
+    removed = await send(world, "DELETE", "/api/devices?home=villa")
+    assert removed.json() == {"ids": [f"d{number}" for number in range(6)]}
+    assert [len(it.ids) for it in asked(world) if isinstance(it, RemoveDevices)] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(

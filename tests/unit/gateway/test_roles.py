@@ -34,7 +34,7 @@ IN_PATH: Final = {
 IN_QUERY: Final = {
     "diff_knowledge": {"from": "1", "to": "2"},
     "remove_tools": {"id": "weather.forecast"},
-    "remove_devices": {"home": "Green House"},
+    "remove_devices": {"home": "Green House", "id": "lamp-1"},
     "remove_commands": {"id": "switch.on"},
 }
 BODIES: Final[dict[str, dict[str, object]]] = {

@@ -44,6 +44,8 @@ from skillbus.gateway.service.documented_router import DocumentedRouter, Project
 
 _DEVICES: Final = "/api/devices"
 _COMMANDS: Final = "/api/commands"
+_PAGE_DEVICES: Final = 1_000
+"""Most devices of one request of the removal of a home."""
 
 
 class DeviceRemoval(ProjectMessage):
@@ -89,11 +91,31 @@ class HomeRoutes:
 
     async def remove_devices(self, removal: Annotated[DeviceRemoval, Query()]) -> DevicesRemoved:
         """Remove devices of a home: every `id`, which may be repeated, or all of the home, which ends with its last."""
+        if not removal.ids:
+            return await self._remove_home(removal.project, removal.home)
         request = RemoveDevices(project=removal.project, home=removal.home, ids=removal.ids)
         removed = await self.caller.call(REMOVE_DEVICES, request)
         if not removed.ids:
             await self._check_home(removal.project, removal.home)
         return removed
+
+    async def _remove_home(self, project: str, home: str) -> DevicesRemoved:
+        """Remove the devices of a home page by page: the ids of all may be more than a message can carry.
+
+        Raises:
+            RequestError: `not_found`: it has no device.
+        """
+        removed, wanted = list[str](), ListDevices(project=project, home=home, limit=_PAGE_DEVICES)
+        while (page := await self.caller.call(LIST_DEVICES, wanted)).devices:
+            ids = tuple(device.id for device in page.devices)
+            gone = await self.caller.call(REMOVE_DEVICES, RemoveDevices(project=project, home=home, ids=ids))
+            removed += gone.ids
+            wanted = wanted.model_copy(update={"after": page.next})
+            if page.next is None:
+                break
+        if not removed:
+            raise _make_unknown_home(project, home)
+        return DevicesRemoved(ids=tuple(removed))
 
     async def list_homes(self, query: Annotated[ListHomes, Query()]) -> HomesListed:
         """List the homes of a project with the number of their devices and rooms."""

@@ -256,6 +256,13 @@ def test_a_lamp_whose_name_is_a_verb_is_a_name_beside_another_verb_of_english() 
     assert read("turn on open", home) == [expect("turn_on", name_hint="Open")]
 
 
+@pytest.mark.parametrize("names", [("My Phone", "Phone"), ("Phone", "My Phone")])
+def test_the_longest_name_wins_even_if_it_begins_with_an_article(names: tuple[str, str]) -> None:
+    home = Home("flat", [put_device(name, name, None, "sensor") for name in names])
+    assert read("what is the battery level of my phone", home)[0]["name_hint"] == "My Phone"
+    assert read("what is the battery level of the phone", home)[0]["name_hint"] == "Phone"
+
+
 def test_without_a_home_an_unknown_name_is_a_guess() -> None:
     (query,) = parse_sentence("turn on old buddy").queries
     assert query.name_hint == "old buddy"

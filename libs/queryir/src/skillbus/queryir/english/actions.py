@@ -236,6 +236,8 @@ def _guess_attribute(value: Value | None, *, named: bool) -> str:
 def _choose_switching(verb: str, particle: str, predicate: Predicate, family: str | None) -> str | None:
     """Choose between on and off, open and closed, by the kind of device."""
     code = verb if verb in _SWITCHING else None
+    if predicate.text in ("draw", "pull") and particle in ("open", "close"):
+        return fit_action(particle, family)
     if predicate.text == "shut" and particle in ("down", "turn_off"):
         return fit_action("turn_off", family)
     if verb in ("raise", "lower"):

@@ -6,9 +6,9 @@ from skillbus.queryir.english.lexicon.phrases import PhraseTable, read_words, sp
 
 _STATES: Final = {
     "": (
-        "on, off, open, opened, closed, shut, ajar, paused, playing, idle, active, inactive, working, muted, "
-        "used, detected, clear, triggered, set, available, unavailable, full, docked, cleaning, stopped, "
-        "armed, disarmed, up, down"
+        "on, off, out, open, opened, closed, shut, ajar, paused, playing, idle, active, inactive, working, "
+        "muted, used, detected, clear, triggered, set, available, unavailable, full, docked, cleaning, "
+        "stopped, armed, disarmed, up, down"
     ),
     "lock": "locked, unlocked, bolted, unbolted, jammed",
     "moisture": "wet, damp, moist, dry, leaking, flooded, flooding, leaky, soaked",

@@ -56,6 +56,7 @@ class EnglishNames:
     def __init__(self, home: Home) -> None:
         """Index all names, aliases and rooms."""
         self.types = frozenset(home.by_type)
+        self._own: dict[tuple[bool, tuple[str, ...]], EnglishName] = {}
         self._exact: dict[tuple[bool, tuple[str, ...]], EnglishName] = {}
         self._loose: dict[tuple[bool, tuple[str, ...]], EnglishName] = {}
         self._by_word: dict[str, list[EnglishName]] = {}
@@ -74,19 +75,23 @@ class EnglishNames:
                     self._by_word.setdefault(word, []).append(name)
 
     def _add(self, spelling: str, *, room: bool, lengths: dict[str, set[int]]) -> EnglishName:
+        """Index a name, also without an article at its beginning."""
         words = split_name(fold_name(spelling))
-        if words and words[0] in ("the", "my", "our") and len(words) > 1:
-            words = words[1:]
-        known = self._exact.get((room, words))
+        known = self._own.get((room, words))
         if known is None:
-            known = EnglishName(spelling, words, room)
-            self._exact[room, words] = known
-            if 0 < len(words) <= _MAX_WORDS:
-                singulars = known.singulars
-                self._loose.setdefault((room, tuple(sorted(singulars))), known)
-                for word in set(words) | set(singulars):
-                    lengths.setdefault(word, set()).add(len(words))
+            known = self._own[room, words] = self._exact[room, words] = EnglishName(spelling, words, room)
+            self._index(known, words, lengths)
+            if len(words) > 1 and words[0] in ("the", "my", "our"):
+                self._index(known, words[1:], lengths)
         return known
+
+    def _index(self, name: EnglishName, words: tuple[str, ...], lengths: dict[str, set[int]]) -> None:
+        self._exact.setdefault((name.room, words), name)
+        if 0 < len(words) <= _MAX_WORDS:
+            singulars = tuple(map(find_singular, words))
+            self._loose.setdefault((name.room, tuple(sorted(singulars))), name)
+            for word in set(words) | set(singulars):
+                lengths.setdefault(word, set()).add(len(words))
 
     def match_names(self, words: Sequence[EnglishWord], *, room: bool) -> Iterator[EnglishMatch]:
         """Yield the places of all names, or of all rooms, that a sentence has without other words between."""

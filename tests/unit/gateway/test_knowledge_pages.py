@@ -11,7 +11,7 @@ import pytest
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.learner.items import GET_KNOWLEDGE, LIST_KNOWLEDGE, KnowledgeListed, KnowledgeSummary
-from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import CONTENT_CHARACTERS, KnowledgeItem
 from skillbus.contracts.learner.versions import (
     DIFF_KNOWLEDGE,
     GET_KNOWLEDGE_HISTORY,
@@ -116,6 +116,20 @@ async def test_markdown_is_shown_as_it_looks_without_its_html(world: World) -> N
     assert "&lt;script&gt;" in shown.text
     assert "<img" not in shown.text
     assert "javascript" not in "".join(re.findall("<[^>]*>", shown.text))
+
+
+async def test_a_preview_is_not_longer_than_an_item_so_that_no_caller_holds_up_the_gateway(world: World) -> None:
+    async with world.client() as client:
+        shown = await client.post("/knowledge/preview", json={"content": "[" * CONTENT_CHARACTERS})
+        refused = await client.post("/knowledge/preview", json={"content": "[" * (CONTENT_CHARACTERS + 1)})
+    assert (shown.status_code, refused.status_code) == (200, 400)
+
+
+async def test_a_page_names_the_key_that_its_drafts_belong_to_and_keeps_no_copies_of_lists(world: World) -> None:
+    page = await get_page(world, "/knowledge/new")
+    assert 'data-caller="owner"' in page.text
+    assert "`skillbus draft ${page.caller} `" in (ASSETS / "skillbus.js").read_text("utf-8")
+    assert '"historyCacheSize": 0' in page.text
 
 
 async def test_a_reader_sees_no_buttons_to_change_things_and_cannot_open_the_editor(world: World) -> None:

@@ -1,5 +1,7 @@
 """Login by a link: used once, within its time, and to pages of this server only."""
 
+import html
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -110,3 +112,26 @@ async def test_who_opens_a_page_without_a_login_is_told_how_to_get_one_and_comes
     assert 'href="/knowledge?text=a"' in page.text
     assert (program.status_code, program.json()["code"]) == (401, "unauthorized")
     assert part.status_code == 401
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_a_link_that_another_page_opens_logs_in_only_when_the_user_says_so(site: str) -> None:
+    path = await make_link(world := World(key=KEY), next="/review")
+    async with open_browser(world) as browser:
+        asked = await browser.get(path, headers={"Sec-Fetch-Site": site})
+        address = re.search('href="(/login[^"]*)"', asked.text)
+        assert asked.status_code == 200
+        assert "Set-Cookie" not in asked.headers
+        assert address is not None
+        said = await browser.get(html.unescape(address[1]), headers={"Sec-Fetch-Site": "same-origin"})
+    assert (said.status_code, said.headers["Location"]) == (303, "/review")
+
+
+async def test_a_session_makes_no_links_so_that_it_ends_with_its_logout() -> None:
+    world = World(key=KEY)
+    async with open_browser(world) as browser:
+        await browser.get(await make_link(world))
+        token = (await browser.get("/api/session")).json()["csrf_token"]
+        refused = await browser.post(LINKS, json={}, headers={"X-CSRF-Token": token})
+    assert refused.status_code == 400
+    assert "Authorization" in refused.json()["detail"]

@@ -14,7 +14,7 @@ from skillbus.contracts.gateway.sessions import LoginLink, LoginLinkRecord, Sess
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.principal import LOCAL_USER, Principal
 from skillbus.gateway.domain.access.session import SessionText
-from skillbus.gateway.domain.access.session_registry import SessionRegistry
+from skillbus.gateway.domain.access.session_registry import SessionRegistry, check_key
 
 LINK_LIFETIME: Final = timedelta(hours=1)
 LOGIN_PATH: Final = "/login"
@@ -76,13 +76,15 @@ class LoginLinks:
         On a server that needs no key it is the page itself.
 
         Raises:
-            RequestError: `invalid_request` if `next_path` leaves this host, `unauthorized` if the key is gone.
+            RequestError: `invalid_request` if `next_path` leaves this host, or if the caller sent no key: a session
+                could outlive its logout by a link. `unauthorized` if the key is gone.
         """
         if not is_own_page(next_path):
             raise RequestError(ErrorCode.INVALID_REQUEST, "`next` is not a path of this server: send one like /review.")
         expires_at = datetime.now(UTC) + LINK_LIFETIME
         if caller == LOCAL_USER:
             return LoginLink(path=next_path, expires_at=expires_at)
+        check_key(caller)
         key_hash = self.authenticator.find_key_hash(caller.name)
         if key_hash is None:
             raise RequestError(ErrorCode.UNAUTHORIZED, "The key was removed: ask for another one.")

@@ -41,10 +41,7 @@ class SessionRegistry:
         """
         if caller == LOCAL_USER:
             raise RequestError(ErrorCode.INVALID_REQUEST, "This server needs no key: send requests without a login.")
-        if caller.session is not None:
-            raise RequestError(
-                ErrorCode.INVALID_REQUEST, "A login needs a key: send it in the header `Authorization: Bearer <key>`."
-            )
+        check_key(caller)
         key_hash = self._authenticator.find_key_hash(caller.name)
         if key_hash is None:
             raise RequestError(ErrorCode.UNAUTHORIZED, "The key was removed: ask for another one.")
@@ -74,3 +71,11 @@ class SessionRegistry:
         record = self._authenticator.sessions.find_record(caller.session.id)
         if record is not None:
             await self._store.end_session(record, datetime.now(UTC))
+
+
+def check_key(caller: Principal) -> None:
+    """Raise RequestError if the caller sent the cookie of a session in place of a key."""
+    if caller.session is not None:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "A login needs a key: send it in the header `Authorization: Bearer <key>`."
+        )

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
+from pydantic import StringConstraints
 
 from skillbus.contracts.learner.items import GET_KNOWLEDGE, LIST_KNOWLEDGE, GetKnowledge
-from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeStatus, VersionNumber
+from skillbus.contracts.learner.knowledge import CONTENT_CHARACTERS, KNOWN_TYPES, KnowledgeStatus, VersionNumber
 from skillbus.contracts.learner.versions import (
     DIFF_KNOWLEDGE,
     GET_KNOWLEDGE_HISTORY,
@@ -26,7 +27,8 @@ _VERSIONS: Final = 50
 class PreviewBody(Message):
     """Markdown to show as it will look."""
 
-    content: str
+    content: Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS)]
+    """Not longer than the content of an item: the time to render some Markdown grows with the square of its length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,20 @@
 """Login by a link that is used once."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
+from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from skillbus.contracts.errors import RequestError
-from skillbus.gateway.domain.access.login_link import LoginLinks, is_own_page
+from skillbus.gateway.domain.access.login_link import LOGIN_PATH, LoginLinks, is_own_page
 from skillbus.gateway.domain.access.session import SessionCookie
 from skillbus.gateway.service.access.sessions import set_session_cookie
 from skillbus.gateway.service.pages.rendering import render_page
 
+_FOREIGN: Final = frozenset({"cross-site", "same-site"})
+"""Values of `Sec-Fetch-Site` of what another page opened, also one on another port of this host."""
 NextPath = Annotated[str | None, Query(alias="next", max_length=2_000)]
 
 
@@ -26,14 +29,21 @@ class LoginPages:
     async def show_login(
         self, request: Request, token: Annotated[str | None, Query(max_length=200)] = None, next_path: NextPath = None
     ) -> Response:
-        """Log in by a link, and go on to the page that it names; without a link, say how to get one."""
+        """Log in by a link, and go on to the page that it names; without a link, say how to get one.
+
+        A link that another page has opened logs in only when the user says so.
+        """
         wanted = next_path if next_path is not None and is_own_page(next_path) else self.start_page
         if token is None:
-            return render_page(request, "login.html", {"problem": None, "wanted": wanted}, status=200)
+            return render_page(request, "login.html", {"problem": None, "wanted": wanted, "login": None})
+        if request.headers.get("Sec-Fetch-Site") in _FOREIGN:
+            # It may be the link of somebody else, who wants to get what is written after this login.
+            address = f"{LOGIN_PATH}?{urlencode({'token': token, 'next': wanted})}"
+            return render_page(request, "login.html", {"problem": None, "wanted": wanted, "login": address})
         try:
             text, record = await self.links.open_session(token)
         except RequestError as error:
-            return render_page(request, "login.html", {"problem": error, "wanted": wanted}, status=error.status)
+            return render_page(request, "login.html", {"problem": error, "wanted": wanted, "login": None}, status=error.status)
         # The answer to a redirect is what browsers keep in their history, so the token is in none.
         response = RedirectResponse(wanted, 303)
         set_session_cookie(response, self.cookie, text.reveal(), record.expires_at - record.created_at)

@@ -108,7 +108,9 @@ async function takeOverVersion(form, path) {
   if (current.ok) form.dataset.match = (await current.json()).version;
 }
 
-const draftKey = (form) => `skillbus draft ${page.project} ${form.dataset.draft}`;
+// Drafts belong to their key: who logs in with another one in this browser does not get them.
+const drafts = `skillbus draft ${page.caller} `;
+const draftKey = (form) => `${drafts}${page.project} ${form.dataset.draft}`;
 
 function keepDraft(form) {
   localStorage.setItem(draftKey(form), JSON.stringify(Object.fromEntries(
@@ -186,6 +188,7 @@ document.addEventListener("click", (event) => {
     location.reload();
   }
   if (button.dataset.logout !== undefined) {
+    Object.keys(localStorage).filter((key) => key.startsWith(drafts)).forEach((key) => localStorage.removeItem(key));
     callApi("DELETE", "/api/session", null).finally(() => location.assign("/login"));
   }
 });

@@ -43,7 +43,9 @@ class LoginPages:
         try:
             text, record = await self.links.open_session(token)
         except RequestError as error:
-            return render_page(request, "login.html", {"problem": error, "wanted": wanted, "login": None}, status=error.status)
+            return render_page(
+                request, "login.html", {"problem": error, "wanted": wanted, "login": None}, status=error.status
+            )
         # The answer to a redirect is what browsers keep in their history, so the token is in none.
         response = RedirectResponse(wanted, 303)
         set_session_cookie(response, self.cookie, text.reveal(), record.expires_at - record.created_at)

@@ -61,7 +61,7 @@ class _CommandReading:
             or self._read_mode_name()
         )
         self.excluded = collect_targets(self.parts.excluded, home, grouped=False, hints=True)
-        self.understood = {word.start for target in self.excluded if target.hint for word in target.words}
+        self.understood = {word.start for target in self.excluded for word in target.words}
 
     def _read_mode_name(self) -> list[Target]:
         """Return the name of a scene that the home does not have: 打开观影模式."""
@@ -94,7 +94,7 @@ class _CommandReading:
         is_known = target.name is not None or target.types or self._refers()
         if intent.code is None and (self._forbids() or not is_known):
             return None
-        self.understood.update(word.start for word in target.words if target.hint)
+        self.understood.update(word.start for word in target.words)
         arguments = self._read_arguments(intent)
         quantifier = self._choose_quantifier(intent)
         query = QueryIR(
@@ -236,7 +236,7 @@ class _CommandReading:
             doubt += 0.4
         if any(word.plays(SenseKind.CONDITION) for word in self.parts.words):
             doubt += 0.5
-        if target.hint:
+        if target.hint or any(not word.senses for word in target.words):
             doubt += 0.3 if self.home is not None else 0.15
         unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]
         doubt += min(0.4, 0.1 * len(unread))

@@ -79,6 +79,8 @@ class SenseKind(StrEnum):
     """里, 里面: after a room."""
     GREETING = "greeting"
     FILLER = "filler"
+    ASIDE = "aside"
+    """People and places of remarks: 孩子睡了. Before 的 they say which device is meant: 孩子的灯."""
     RECENT = "recent"
     """刚才, 刚刚: what follows was mentioned."""
 

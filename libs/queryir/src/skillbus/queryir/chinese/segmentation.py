@@ -4,8 +4,9 @@ Of all ways to cut it, the one with the least unknown characters counts, then th
 of the home is worth more than a word.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
 from skillbus.queryir.chinese.lexicon import Sense, SenseKind, load_lexicon
@@ -69,7 +70,7 @@ def split_words(text: FoldedText, home: Home | None) -> list[ChineseWord]:
         last = best[position][1] or _read_unknown(sentence, position - 1)
         words.append(last)
         position = last.start
-    joined = _join_unknown(sentence, reversed(words))
+    joined = _join_unknown(sentence, _settle_asides(list(reversed(words))))
     return [replace(word, spelling=text.quote_original(word.start, word.end)) for word in joined]
 
 
@@ -125,6 +126,17 @@ def _read_unknown(sentence: str, start: int) -> ChineseWord:
 
 def _index_quantities(sentence: str) -> dict[int, Quantity]:
     return {quantity.start: quantity for quantity in find_quantities(sentence)}
+
+
+def _settle_asides(words: Sequence[ChineseWord]) -> Iterator[ChineseWord]:
+    """Yield the words. People and places are unknown before 的, and else as good as not said: 孩子睡了."""
+    for word, after in zip_longest(words, words[1:]):
+        if word.plays(SenseKind.ASIDE):
+            others = tuple(sense for sense in word.senses if sense.kind is not SenseKind.ASIDE)
+            owns = after is not None and after.plays(SenseKind.POSSESSIVE)
+            yield replace(word, senses=others if others or owns else (Sense(SenseKind.FILLER),))
+        else:
+            yield word
 
 
 def _join_unknown(sentence: str, words: Iterator[ChineseWord]) -> Iterator[ChineseWord]:

@@ -63,7 +63,9 @@ def collect_targets(words: Sequence[ChineseWord], home: Home | None, grouped: bo
         if index < collector.resume:
             continue
         if not word.senses:
-            if hints:
+            if hints and _is_place(words, index):
+                collector.add_place(index)
+            elif hints:
                 collector.add_hint(index)
         elif _is_room(words, index):
             collector.add_room(index)
@@ -88,6 +90,16 @@ def _is_room(words: Sequence[ChineseWord], index: int) -> bool:
     ]
     heads = (*_HEADS, SenseKind.ROOM, SenseKind.AND, SenseKind.EXCEPT_CLOSE, SenseKind.ALL, SenseKind.PROPERTY)
     return bool(after) and after[0].plays(*heads)
+
+
+def _is_place(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for an unknown word that 的 joins to a type of devices: 车棚的灯, 沙发旁边的灯."""
+    between = (SenseKind.INSIDE, SenseKind.FILLER, SenseKind.POSSESSIVE, SenseKind.ALL)
+    after = index + 1
+    while after < len(words) and words[after].plays(*between) and not words[after].plays(*_HEADS):
+        after += 1
+    joined = any(word.text == "的" for word in words[index + 1 : after])
+    return joined and after < len(words) and words[after].plays(SenseKind.TYPE, SenseKind.KIND)
 
 
 def _is_mode(words: Sequence[ChineseWord], index: int) -> bool:
@@ -125,6 +137,15 @@ class _Collector:
     def add_room(self, index: int) -> None:
         self.rooms.append(spell_room(self.words[index], self.home))
         self.room_words.append(self.words[index])
+
+    def add_place(self, index: int) -> None:
+        """Take an unknown word, with what it belongs to, for a room that the home does not have."""
+        first = index
+        while first > 0 and self._joins(self.words[first - 1], self.words[first]):
+            first -= 1
+        parts = self.words[first : index + 1]
+        self.rooms.append("".join(part.spelling for part in parts))
+        self.room_words += parts
 
     def add_name(self, index: int) -> None:
         word = self.words[index]

@@ -215,7 +215,8 @@ def _match_exception(scan: Scan, position: int) -> Span | None:
         return make_item(scan, EnglishRole.AND, position, 1)
     if length == 0 and text == "but":
         return make_item(scan, EnglishRole.EXCEPTION, position, 1)
-    alone = length == 1 and text in ("save", "bar", "minus") and not _has_said(scan)
+    is_noun = position > 0 and scan.texts[position - 1] in ("the", "my", "our")  # at the bar
+    alone = length == 1 and text in ("save", "bar", "minus") and (is_noun or not _has_said(scan))
     if length == 0 or alone or (text == "not" and scan.question):
         return None
     return make_item(scan, EnglishRole.EXCEPTION, position, length)

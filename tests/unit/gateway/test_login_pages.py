@@ -135,3 +135,21 @@ async def test_a_session_makes_no_links_so_that_it_ends_with_its_logout() -> Non
         refused = await browser.post(LINKS, json={}, headers={"X-CSRF-Token": token})
     assert refused.status_code == 400
     assert "Authorization" in refused.json()["detail"]
+
+
+async def test_a_page_of_before_a_new_login_of_its_key_finds_the_token_that_saves_what_it_holds() -> None:
+    world = World(key=KEY)
+    async with open_browser(world) as browser:
+        await browser.get(await make_link(world))
+        page = re.search('data-csrf="([^"]+)" data-caller="([^"]+)"', (await browser.get("/search")).text)
+        assert page is not None
+        await browser.get(await make_link(world))
+        session = (await browser.get("/api/session")).json()
+        answers = [
+            await browser.post("/knowledge/preview", json={"content": "x"}, headers={"X-CSRF-Token": token})
+            for token in (page[1], session["csrf_token"])
+        ]
+        script = (await browser.get("/assets/skillbus.js")).text
+    assert session["name"] == page[2]
+    assert [answer.status_code for answer in answers] == [403, 200]
+    assert "page.csrf = token" in script

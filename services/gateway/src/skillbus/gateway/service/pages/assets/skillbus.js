@@ -38,12 +38,23 @@ function readForm(form, button) {
   return body;
 }
 
-function callApi(method, path, body, headers = {}) {
+// After a new login in another tab, the token is that of its session, if it is one of the same key.
+async function takeOverSession() {
+  const current = await fetch("/api/session");
+  const { name, csrf_token: token } = current.ok ? await current.json() : {};
+  if (!token || token === page.csrf || name !== page.caller) return false;
+  page.csrf = token;
+  return true;
+}
+
+async function callApi(method, path, body, headers = {}) {
   const address = new URL(path, location.href);
   if (page.project !== "default") address.searchParams.set("project", page.project);
-  const sent = { "X-CSRF-Token": page.csrf, ...headers };
-  if (body !== null) sent["Content-Type"] = "application/json";
-  return fetch(address, { method, headers: sent, body: body === null ? undefined : JSON.stringify(body) });
+  if (body !== null) headers["Content-Type"] = "application/json";
+  const text = body === null ? undefined : JSON.stringify(body);
+  const send = () => fetch(address, { method, headers: { ...headers, "X-CSRF-Token": page.csrf }, body: text });
+  const response = await send();
+  return response.status === 403 && (await takeOverSession()) ? send() : response;
 }
 
 function fillIn(template, value) {

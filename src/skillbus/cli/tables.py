@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -46,7 +47,9 @@ class _FittingTable(Table):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         optional = list(self.optional)
         while self._measure_needed() > options.max_width and optional:
-            self.columns = [column for column in self.columns if column.header != optional[0]]
+            kept = [column for column in self.columns if column.header != optional[0]]
+            # Rich pads the last column by its index, so that the columns after one that is left out get a new one.
+            self.columns = [replace(column, _index=index) for index, column in enumerate(kept)]
             del optional[0]
         if self._measure_needed() <= options.max_width:
             for column in self.columns:

@@ -1,10 +1,13 @@
 """`skillbus homes`, `devices`, `commands` and `resolve` against a fake server."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from skillbus.cli.tables import build_table
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -210,6 +213,25 @@ def test_what_is_left_open_is_shown_with_its_question_and_fails(skillbus: Comman
     assert "The sentence is not resolved" in result.stderr
     as_json = skillbus("resolve", "开灯", "--home", "家", "--json", externals=tools.externals())
     assert (as_json.exit_code, json.loads(as_json.stdout)["results"][1]["question"]) == (1, "哪一个？")
+
+
+def test_where_no_device_is_found_those_of_the_home_can_be_listed(skillbus: CommandLine, tools: FakeTools) -> None:
+    tools.answers["POST /api/context/resolve"] = resolved(DONE, outcome("no_device"))
+    result = skillbus("resolve", "开灯", "--home", "my home", externals=tools.externals())
+    assert (result.exit_code, "skillbus devices list --home 'my home'" in " ".join(result.stderr.split())) == (1, True)
+
+
+@pytest.mark.parametrize("width", [79, 80, 88, 90, 91, 94])
+def test_columns_that_are_left_out_leave_the_others_their_room(width: int) -> None:
+    row = ("客厅空调", "客厅", "thermostatCoolingSetpoint.setCoolingSetpoint", "setpoint=26", "0.99", "type_hit")
+    headings = ("device", "room", "command", "arguments", "score", "reasons")
+    console = Console(width=width, file=StringIO())
+    with console.capture() as shown:
+        console.print(build_table(headings, [row], ("score",), ("command",), ("room", "reasons")))
+    head, _, *lines = shown.get().splitlines()
+    assert "score" in head
+    assert "setpoint=26" in lines[0]
+    assert not "".join(lines[1:]).strip()
 
 
 def test_of_many_devices_the_first_are_shown(skillbus: CommandLine, tools: FakeTools) -> None:

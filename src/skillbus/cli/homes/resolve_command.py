@@ -1,6 +1,7 @@
 """`skillbus resolve`."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -45,6 +46,8 @@ Mentioned = Annotated[
 DEVICES_FILE: Final = "devices.jsonl"
 COMMANDS_FILE: Final = "commands.jsonl"
 _ADVICE: Final = "Import it with `skillbus devices import`, and give the name of one home with --home."
+_NO_DEVICES: Final = f"Give the name of a home, or a folder with {DEVICES_FILE}. `skillbus homes list` shows the homes."
+_NO_DEVICE: Final = "`skillbus devices list --home {home}` shows the names, rooms and types of its devices."
 
 
 @remote_command("skillbus resolve '打开除卧室以外的灯' --home examples/home")
@@ -67,7 +70,7 @@ async def resolve_command(
     if (folder / DEVICES_FILE).is_file():
         home = await _import_folder(session, folder)
     elif "/" in home and folder.is_dir():
-        raise LocalFileError(f"{folder} has no {DEVICES_FILE}", _ADVICE)
+        raise LocalFileError(f"{folder} has no {DEVICES_FILE}", _NO_DEVICES)
     request = build_request(ResolveCommand, fields | {"home": home, "parser": parser})
     body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
     found = await session.connection.request(CommandResolved, "POST", f"{CONTEXT}/resolve", json=body)
@@ -75,7 +78,9 @@ async def resolve_command(
     if not found.results:
         session.fail(NotResolvedError("it is no command", "Name what should happen, and to which devices."))
     if open_ones := [it for it in found.results if it.status is not ResolutionStatus.RESOLVED]:
-        session.fail(NotResolvedError(", ".join(it.status.value for it in open_ones)))
+        lacks = any(it.status is ResolutionStatus.NO_DEVICE for it in open_ones)
+        advice = _NO_DEVICE.format(home=shlex.quote(home)) if lacks else ""
+        session.fail(NotResolvedError(", ".join(it.status.value for it in open_ones), advice))
 
 
 async def _import_folder(session: Session, folder: Path) -> str:

@@ -82,14 +82,8 @@ def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusio
         others=target.others,
         arguments=fill_arguments(code, predicate, target.count if target.quantifier is Quantifier.COUNT else None),
     )
-    draft.type = (
-        None if target.name is not None and not _is_plain(target) else fit_type(kind, target, code, draft, types)
-    )
-    if (
-        draft.type in ("media_player", "tv show")
-        and target.type_text.startswith("media")
-        and is_playing(code, predicate)
-    ):
+    draft.type = None if target.name is not None else fit_type(kind, target, code, draft, types)
+    if draft.type == "media_player" and target.type_text.startswith("media") and is_playing(code, predicate):
         draft.type = None
     if target.everywhere and draft.quantifier is None:
         draft.quantifier = Quantifier.ALL
@@ -98,10 +92,6 @@ def _make_draft(target: EnglishTarget, predicate: Predicate, exclusion: Exclusio
     draft.doubt += 0.3 * target.guessed + 0.5 * (code is None) + 0.4 * predicate.numbers_device
     draft.doubt += 0.2 * (not named and not draft.reference and draft.quantifier is None and not draft.excluded)
     return draft
-
-
-def _is_plain(target: EnglishTarget) -> bool:
-    return target.name is None
 
 
 def fit_type(

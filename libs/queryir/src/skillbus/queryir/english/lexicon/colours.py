@@ -10,7 +10,7 @@ lavender coral salmon peach mint aqua beige brown maroon navy olive fuchsia scar
 gray
 """
 COLOURS: Final = PhraseTable(
-    {colour: colour.replace(" ", "_") for colour in _COLOURS.split()}
+    {colour: colour for colour in _COLOURS.split()}
     | {
         f"{shade} {colour}": f"{shade}_{colour}"
         for shade in ("light", "dark", "sky", "pale", "deep", "warm", "hot", "royal", "lime", "forest", "navy")

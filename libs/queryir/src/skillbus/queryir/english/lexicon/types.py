@@ -123,8 +123,7 @@ SENSOR_CLASSES: Final = {
     "duration": "duration",
     "weather": "weather, forecast, weather forecast",
 }
-"""Words by class of sensor: what is measured or detected. Behind each stands `sensor`,"
-" `detector`, `alarm`, `meter`."""
+"""Words by class of sensor: what is measured or detected. Behind each may stand one of `SENSOR_WORDS`."""
 
 SENSOR_WORDS: Final = ("sensor", "detector", "meter", "monitor", "alarm", "gauge", "reading")
 

@@ -1,4 +1,4 @@
-"""A place or person that the home does not know limits a command. It never means all devices of the home."""
+"""Words that say which devices are meant: places that nobody knows limit a command, adjectives set nothing."""
 
 import pytest
 
@@ -50,3 +50,9 @@ def test_bar_leaves_devices_out_where_it_is_no_noun() -> None:
 
 def test_each_word_of_the_chinese_lexicon_is_one_that_a_folded_sentence_can_have() -> None:
     assert [word for word in load_lexicon().words if fold_name(word) != word] == []
+
+
+@pytest.mark.parametrize("sentence", ["关掉亮着的灯", "关掉最亮的灯", "把亮着的灯关掉", "關掉最大的燈"])
+def test_an_adjective_that_describes_the_devices_sets_nothing(sentence: str) -> None:
+    (query,) = parse_sentence(sentence, CHINESE_HOME).queries
+    assert (query.action_code, query.type_hint) == ("turn_off", "light")

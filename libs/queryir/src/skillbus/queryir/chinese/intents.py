@@ -179,7 +179,10 @@ class CommandSigns:
     @cached_property
     def extreme(self) -> str:
         """Meaning of 最大, 最暗 and the like."""
-        return next((word.get_value(SenseKind.EXTREME) for word in self.words if word.plays(SenseKind.EXTREME)), "")
+        for index, word in enumerate(self.words):
+            if word.plays(SenseKind.EXTREME) and not is_describing(self.words, index):  # 最亮的灯
+                return word.get_value(SenseKind.EXTREME)
+        return ""
 
     @cached_property
     def colour(self) -> ChineseWord | None:

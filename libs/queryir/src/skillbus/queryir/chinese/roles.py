@@ -124,7 +124,7 @@ def is_request_step(words: Sequence[ChineseWord], index: int) -> bool:
     """Return True for an adjective that asks for more or less: 亮一点, 再暗, not 太亮 or 有点冷."""
     before = words[index - 1] if index else None
     after = words[index + 1] if index + 1 < len(words) else None
-    if before is not None and before.plays(SenseKind.DEGREE):
-        return False
+    if (before is not None and before.plays(SenseKind.DEGREE)) or is_describing(words, index):
+        return False  # 太亮, 亮着的灯
     asked = after is not None and after.plays(SenseKind.STEP, SenseKind.QUANTITY)
     return asked or (before is not None and before.plays(SenseKind.AGAIN, SenseKind.VERB, SenseKind.STEP))

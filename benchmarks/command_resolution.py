@@ -70,9 +70,9 @@ def make_commands() -> tuple[JsonValue, ...]:
     )
 
 
-def make_sentences(number: int) -> Mapping[str, str]:
+def make_sentences(number: int, rooms: int) -> Mapping[str, str]:
     """Return a sentence of each kind about a device; the reference follows the name."""
-    at = number * 7 % 1_000
+    at = number * 7 % rooms
     return {
         "name": f"打开房间{at}主灯0",
         "reference": "关闭它",
@@ -94,10 +94,10 @@ async def measure(count: int, rounds: int) -> dict[str, object]:
             await bus.caller.call(PUT_DEVICES, PutDevices(devices=devices))
         settle_memory()
         first = await time_ms(lambda: resolve(bus, "打开房间1主灯0"))
-        return {"first_request_ms": round(first[0], 1), **await compare(bus, rounds)}
+        return {"first_request_ms": round(first[0], 1), **await compare(bus, rounds, count // 10)}
 
 
-async def compare(bus: Bus, rounds: int) -> dict[str, object]:
+async def compare(bus: Bus, rounds: int, rooms: int) -> dict[str, object]:
     wall: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
 
@@ -109,7 +109,7 @@ async def compare(bus: Bus, rounds: int) -> dict[str, object]:
     for number in range(WARM_UP + rounds):
         if number == WARM_UP:
             wall, cpu = {}, {}
-        for name, text in make_sentences(number).items():
+        for name, text in make_sentences(number, rooms).items():
             await note("empty_request", lambda: check_health(bus))
             await note(name, lambda text=text: resolve(bus, text))  # type: ignore[misc]
     empty = summarize(wall["empty_request"])["p50"]

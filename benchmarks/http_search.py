@@ -42,6 +42,7 @@ from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.gateway.adapters.guard import Guard
+from skillbus.gateway.adapters.problem_response import make_problem_response
 from skillbus.gateway.domain.access.api_key import KeyText, make_key
 from skillbus.gateway.domain.access.authenticator import Authenticator
 from skillbus.gateway.domain.access.key_ring import KeyRing
@@ -219,7 +220,8 @@ async def measure_checks(bus: Bus, checks: int) -> dict[str, object]:
         "key_of_four_makers": {"authorization": f"Bearer {child.reveal()}"},
         "session": {"cookie": cookie, "x-csrf-token": text.make_csrf_token()},
     }
-    guard = Guard(answer_nothing, authenticator, RateLimiter(10**9, 16, 60), ActRecorder(AuditStream(bus), "gateway"))
+    limiter, recorder = RateLimiter(10**9, 16, 60), ActRecorder(AuditStream(bus), "gateway")
+    guard = Guard(answer_nothing, authenticator, limiter, recorder, lambda _, problem: make_problem_response(problem))
     return {f"check_of_{name}_us": await time_check(guard, given, checks) for name, given in headers.items()}
 
 

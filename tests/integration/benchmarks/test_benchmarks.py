@@ -13,6 +13,7 @@ ROOT: Final = Path(__file__).parents[3]
 TINY: Final = {
     "chat_models": ["--calls", "3", "--rounds", "1"],
     "code_mode": ["--rounds", "1", "--calls", "3"],
+    "command_resolution": ["--count", "200", "--rounds", "8"],
     "context_packing": ["--rounds", "1", "--trained-on", "100"],
     "embedder_batching": ["--rounds", "1"],
     "embedder_on_the_bus": ["--rounds", "20", "--far-texts", "2"],

@@ -158,7 +158,7 @@ async def test_a_home_is_loaded_once_until_a_device_of_it_changes_or_goes(runnin
     assert len({first.revision, second.revision, third.revision}) == 3
     assert (await bus.caller.call(REMOVE_DEVICES, RemoveDevices(home=HOME))).ids == ("b",)
     for home in (HOME, "Nobody's"):
-        with pytest.raises(RequestError, match="list the homes") as caught:
+        with pytest.raises(RequestError, match="lists its homes") as caught:
             await load(bus, home, known=third.revision)
         assert caught.value.code is ErrorCode.NOT_FOUND
 

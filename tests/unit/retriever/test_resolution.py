@@ -155,6 +155,13 @@ async def test_a_named_device_gets_its_best_command(world: _World) -> None:
     assert result.confidence == device.confidence == 0.9
 
 
+async def test_of_a_reading_that_is_not_sure_nothing_is_resolved_and_the_speaker_is_asked(world: _World) -> None:
+    result = await world.resolve(_query("打开", "床头灯", confidence=0.6))
+    assert (result.status, _ids(result)) == (ResolutionStatus.AMBIGUOUS, [])
+    assert [device.id for device in result.candidates] == ["bed"]
+    assert result.question
+
+
 @pytest.mark.spec("context-retrieval.md § 无匹配命令被过滤")
 async def test_a_device_whose_commands_do_not_fit_is_dropped_with_the_reason(world: _World) -> None:
     result = await world.resolve(_query("打开", type_hint="sensor"))

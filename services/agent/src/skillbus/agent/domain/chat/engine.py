@@ -197,7 +197,7 @@ class ReActEngine:
             tool.model_copy(update={"always": True})
             for tool in await self._ports.finder.describe_tools(chat.project, ids)
         ]
-        if missing := set(ids) - {tool.id for tool in always}:
+        if missing := set(disclosure.always) - {tool.id for tool in always}:
             named = ", ".join(repr(tool_id[:100]) for tool_id in sorted(missing))
             raise ToolUnknownError(f"nothing that can be called has the id {named}: search or list the tools")
         asked = find_last_user_message(chat.messages)

@@ -1,12 +1,15 @@
 """Pages of the knowledge base, as a browser gets them."""
 
+import asyncio
 import re
+import threading
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
+from markdown_it import MarkdownIt
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
@@ -123,6 +126,25 @@ async def test_a_preview_is_not_longer_than_an_item_so_that_no_caller_holds_up_t
         shown = await client.post("/knowledge/preview", json={"content": "[" * CONTENT_CHARACTERS})
         refused = await client.post("/knowledge/preview", json={"content": "[" * (CONTENT_CHARACTERS + 1)})
     assert (shown.status_code, refused.status_code) == (200, 400)
+
+
+async def test_other_requests_are_answered_while_markdown_is_rendered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answered = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def render(_: object, text: str) -> str:
+        loop.call_soon_threadsafe(begun.set)
+        return "in time" if answered.wait(10) else "too late"
+
+    monkeypatch.setattr(MarkdownIt, "render", render)
+    async with world.client() as client, asyncio.TaskGroup() as tasks:
+        preview = tasks.create_task(client.post("/knowledge/preview", json={"content": "x"}))
+        await begun.wait()
+        assert (await client.get("/healthz")).status_code == 200
+        answered.set()
+    assert "in time" in preview.result().text
 
 
 async def test_a_page_names_the_key_that_its_drafts_belong_to_and_keeps_no_copies_of_lists(world: World) -> None:

@@ -18,7 +18,7 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import ProjectInQuery
 from skillbus.gateway.service.knowledge.parameters import ItemInPath, KnowledgePageQuery
-from skillbus.gateway.service.pages.rendering import is_partial, render_page
+from skillbus.gateway.service.pages.rendering import is_partial, render_markdown_page, render_page
 
 KNOWLEDGE_PAGE: Final = "/knowledge"
 _VERSIONS: Final = 50
@@ -58,14 +58,16 @@ class KnowledgePages:
         """Show an item, as it is or as it was at a version."""
         item = await self.caller.call(GET_KNOWLEDGE, GetKnowledge(project=project, id=item_id, version=version))
         context = {"item": item, "is_old": version is not None}
-        return render_page(request, "knowledge/item.html", context, project=project)
+        return await render_markdown_page(request, "knowledge/item.html", context, project=project)
 
     async def edit_item(
         self, request: Request, item_id: ItemInPath, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> Response:
         """Show the form of an item."""
         item = await self.caller.call(GET_KNOWLEDGE, GetKnowledge(project=project, id=item_id))
-        return render_page(request, "knowledge/editor.html", {"item": item, "types": KNOWN_TYPES}, project=project)
+        return await render_markdown_page(
+            request, "knowledge/editor.html", {"item": item, "types": KNOWN_TYPES}, project=project
+        )
 
     async def show_history(
         self,
@@ -88,4 +90,4 @@ class KnowledgePages:
 
     async def show_preview(self, request: Request, body: PreviewBody) -> Response:
         """Show Markdown as it will look."""
-        return render_page(request, "knowledge/preview.html", {"content": body.content})
+        return await render_markdown_page(request, "knowledge/preview.html", {"content": body.content})

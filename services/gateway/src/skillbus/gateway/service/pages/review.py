@@ -14,7 +14,7 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, ProjectMess
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import ProjectInQuery
 from skillbus.gateway.service.knowledge.parameters import ItemInPath
-from skillbus.gateway.service.pages.rendering import render_page
+from skillbus.gateway.service.pages.rendering import render_markdown_page, render_page
 
 REVIEW_PAGE: Final = "/review"
 
@@ -47,7 +47,7 @@ class ReviewPages:
         item = waiting.item if waiting else await self._load_item(project, item_id)
         following = await self._find_following(project, item_id)
         context = {"item": item, "waiting": waiting, "following": following}
-        return render_page(request, "review/candidate.html", context, project=project)
+        return await render_markdown_page(request, "review/candidate.html", context, project=project)
 
     async def _load_queue(self, page: ReviewQuery) -> dict[str, object]:
         wanted = ListKnowledge(

@@ -155,11 +155,13 @@ async def test_a_named_device_gets_its_best_command(world: _World) -> None:
     assert result.confidence == device.confidence == 0.9
 
 
-async def test_of_a_reading_that_is_not_sure_nothing_is_resolved_and_the_speaker_is_asked(world: _World) -> None:
-    result = await world.resolve(_query("打开", "床头灯", confidence=0.6))
-    assert (result.status, _ids(result)) == (ResolutionStatus.AMBIGUOUS, [])
-    assert [device.id for device in result.candidates] == ["bed"]
-    assert result.question
+async def test_of_a_reading_that_is_not_sure_nothing_is_resolved_but_a_device_whose_name_it_says(world: _World) -> None:
+    by_type = await world.resolve(_query("打开", type_hint="light", confidence=0.6))
+    by_name = await world.resolve(_query("打开", "床头灯", confidence=0.6))
+    assert (by_type.status, _ids(by_type)) == (ResolutionStatus.AMBIGUOUS, [])
+    assert by_type.candidates
+    assert by_type.question
+    assert _ids(by_name) == ["bed"]
 
 
 @pytest.mark.spec("context-retrieval.md § 无匹配命令被过滤")

@@ -271,6 +271,11 @@ def test_a_folder_without_devices_is_no_home(skillbus: CommandLine, tools: FakeT
     assert (result.exit_code, "has no devices.jsonl" in result.stderr, tools.requests) == (1, True, [])
 
 
+def test_a_file_of_devices_is_no_home(skillbus: CommandLine, tools: FakeTools, home: Path) -> None:
+    result = skillbus("resolve", "开灯", "--home", str(home / "devices.jsonl"), externals=tools.externals())
+    assert (result.exit_code, "is a file, and no folder" in result.stderr, tools.requests) == (1, True, [])
+
+
 @pytest.mark.parametrize("text", ["", " ", "x" * 1001])
 def test_a_sentence_that_is_empty_or_too_long_is_wrong_usage(
     skillbus: CommandLine, tools: FakeTools, text: str

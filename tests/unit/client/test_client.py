@@ -207,6 +207,7 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(server: Server, sen
     [
         ("search_tools", ("commit",), "search_tools(query=…)"),
         ("run_skill", ("greet", "run"), "run_skill(action=…)"),
+        ("resolve_command", ("打开灯",), "resolve_command(text=…, home=…)"),
         ("search_tools", (), "missing a required argument: 'query'"),
         ("run_skill", (), "missing a required argument: 'name'"),
     ],

@@ -197,6 +197,8 @@ async def test_a_spoken_command_shows_its_meaning_devices_candidates_and_questio
     for part in ("query-ir", "devices", "candidates", "dropped", "question"):
         assert f'data-testid="{part}"' in page, part
     assert "name_hit" in page
+    assert "[&#39;" not in page, "a list is shown as Python writes it"
+    assert "客厅, 厨房" in page
 
 
 async def test_without_a_home_the_page_says_how_to_put_one(world: World) -> None:

@@ -71,6 +71,8 @@ async def resolve_command(
         home = await _import_folder(session, folder)
     elif "/" in home and folder.is_dir():
         raise LocalFileError(f"{folder} has no {DEVICES_FILE}", _NO_DEVICES)
+    elif "/" in home and folder.is_file():
+        raise LocalFileError(f"{folder} is a file, and no folder with {DEVICES_FILE}", _ADVICE)
     request = build_request(ResolveCommand, fields | {"home": home, "parser": parser})
     body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
     found = await session.connection.request(CommandResolved, "POST", f"{CONTEXT}/resolve", json=body)

@@ -69,7 +69,9 @@ class AnyOperation:
             raise TypeError(f"{self.name}() has no parameter {name!r}{near}")
         by_name = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
         if len(args) > len(parameters) - len(by_name) and by_name:
-            raise TypeError(f"{self.name}() takes {by_name[0]!r} by name: {self.name}({by_name[0]}=…)")
+            needed = [name for name in by_name if parameters[name].default is inspect.Parameter.empty] or by_name[:1]
+            example = ", ".join(f"{name}=…" for name in needed)
+            raise TypeError(f"{self.name}() takes {', '.join(map(repr, needed))} by name: {self.name}({example})")
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:

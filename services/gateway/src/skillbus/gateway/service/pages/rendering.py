@@ -31,6 +31,7 @@ _SECURITY_POLICY: Final = (
 SECTIONS: Final[Mapping[str, str]] = {
     "/knowledge": "Knowledge",
     "/review": "Review",
+    "/tools": "Tools",
     "/search": "Search",
     "/context": "Context",
 }

@@ -21,6 +21,7 @@ from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import render_page
 from skillbus.gateway.service.pages.review import REVIEW_PAGE, ReviewPages
 from skillbus.gateway.service.pages.search import SEARCH_PAGE, SearchPages
+from skillbus.gateway.service.pages.tools import TOOLS_PAGE, ToolPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
 _PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics", "/assets/")
@@ -30,7 +31,7 @@ _PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics
 def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     """Add the routes of all pages."""
     knowledge, review = KnowledgePages(caller), ReviewPages(caller)
-    search, context = SearchPages(caller), ContextPages(caller)
+    search, context, tools = SearchPages(caller), ContextPages(caller), ToolPages(caller)
     _add_page(router, LOGIN_PATH, None, login.show_login)
     item = f"{KNOWLEDGE_PAGE}/{{id}}"
     _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
@@ -41,6 +42,8 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     _add_page(router, f"{item}/history", Role.READER, knowledge.show_history)
     _add_page(router, REVIEW_PAGE, Role.READER, review.show_queue)
     _add_page(router, f"{REVIEW_PAGE}/{{id}}", Role.READER, review.show_candidate)
+    _add_page(router, TOOLS_PAGE, Role.READER, tools.show_list)
+    _add_page(router, f"{TOOLS_PAGE}/{{id:path}}", Role.READER, tools.show_tool)
     _add_page(router, SEARCH_PAGE, Role.READER, search.show_search)
     _add_page(router, CONTEXT_PAGE, Role.READER, context.show_context)
     _add_page(router, RESOLVE_PAGE, Role.READER, context.show_resolution)

@@ -93,3 +93,13 @@ async def test_a_home_that_vanished_is_forgotten() -> None:
     assert raised.value.code is ErrorCode.NOT_FOUND
     indexer.homes["home"] = (1, _devices("b"))
     assert await _load(homes) == ["b"]
+
+
+async def test_devices_with_many_aliases_count_for_several() -> None:
+    aliases = tuple(f"alias {number}" for number in range(50))
+    named = tuple(device.model_copy(update={"aliases": aliases}) for device in _devices("a"))
+    indexer = _Indexer(homes={"home": (1, named)})
+    homes = BusHomes(indexer, 10)
+    await _load(homes)
+    await _load(homes)
+    assert indexer.pages == 2  # too large to be kept

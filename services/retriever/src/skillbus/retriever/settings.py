@@ -38,7 +38,7 @@ class RetrieverSettings(BaseSettings):
     cached_queries: int = Field(default=1024, ge=1)
     """Embedded queries in the cache, some 8 kB each, and 2 kB a sentence."""
     cached_devices: int = Field(default=30_000, ge=1)
-    """Devices of the homes in the cache, together; 5 kB each."""
+    """Devices of the homes in the cache, together; 5 kB each. Five aliases count as one more."""
     parser_model: str = Field(default=AUTO_MODEL, max_length=300)
     """Chat model that reads sentences: `auto`, the default one of the registry, or `provider/name`. Empty means none:
     only the grammar reads, and nothing leaves the service."""

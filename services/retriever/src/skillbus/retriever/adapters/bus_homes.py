@@ -27,13 +27,14 @@ class _Cached:
 class BusHomes:
     """A `HomeSource`. Each request asks whether the home has changed, so that none is answered by an old one.
 
-    The cache is bounded by the devices of all homes in it; the homes that were used least recently go first.
+    The cache is bounded by the devices of all homes in it; the homes that were used least recently go first. Five
+    aliases count as a device: they take as much memory.
     """
 
     def __init__(self, caller: Caller, cached_devices: int) -> None:
         self._caller = caller
         self._homes: LRUCache[tuple[str, str], _Cached] = LRUCache(
-            cached_devices, lambda cached: len(cached.home.devices)
+            cached_devices, lambda cached: _weigh_home(cached.home)
         )
         self._loading: KeyedLocks[tuple[object, ...]] = KeyedLocks()
 
@@ -53,7 +54,7 @@ class BusHomes:
                 return cached.home
             loaded = await self._load_pages(project, name, first)
             self._homes.pop(key, None)
-            if len(loaded.home.devices) <= self._homes.maxsize:
+            if _weigh_home(loaded.home) <= self._homes.maxsize:
                 self._homes[key] = loaded
             else:
                 log.warning("home_not_cached", project=project, home=name, devices=len(loaded.home.devices))
@@ -74,6 +75,10 @@ class BusHomes:
     async def _load_page(self, project: str, name: str, known: int | None, after: str | None = None) -> HomeLoaded:
         request = LoadHome(project=project, home=name, known=known, after=after)
         return await self._caller.call(LOAD_HOME, request, allow_local=True)
+
+
+def _weigh_home(home: Home) -> int:
+    return sum(1 + len(device.aliases) // 5 for device in home.devices)
 
 
 def _build_home(name: str, devices: list[Device]) -> Home:

@@ -111,7 +111,7 @@ RESOLVED = CommandResolved(
     stages=STAGES,
     results=(
         ResolvedQuery(
-            query=QueryIR(action=EVIL, name_hint=EVIL, confidence=1),
+            query=QueryIR(action=EVIL, name_hint=EVIL, scope_include=("客厅", "厨房"), confidence=1),
             status="ambiguous",
             devices=(ResolvedDevice(**DEVICE, command=CALL),),
             candidates=(RecalledDevice(**DEVICE),),

@@ -205,6 +205,12 @@ def test_questions_ask_and_polite_requests_do_not(sentence: str, query: dict[str
         ("我回来了，打开床头灯", ["turn_on"]),
         ("卧室太亮了，灯暗一点", ["set_brightness"]),
         ("别关灯", []),
+        ("要不关灯", ["turn_off"]),
+        ("浴霸给我摁灭", ["turn_off"]),
+        ("空调别吹了", ["turn_off"]),
+        ("音箱别再唱了", ["pause"]),
+        ("把电视开回来", ["turn_on"]),
+        ("门锁给我开个锁", ["unlock"]),
     ],
 )
 def test_a_sentence_has_one_query_for_each_command(sentence: str, codes: list[str]) -> None:

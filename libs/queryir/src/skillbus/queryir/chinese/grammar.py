@@ -13,7 +13,7 @@ from skillbus.queryir.chinese.families import VERB_TYPES, choose_type, get_famil
 from skillbus.queryir.chinese.intents import CommandSigns, Intent, read_intent
 from skillbus.queryir.chinese.lexicon import SenseKind
 from skillbus.queryir.chinese.quantities import Unit
-from skillbus.queryir.chinese.roles import is_describing, is_verb
+from skillbus.queryir.chinese.roles import is_describing, is_verb, settle_complements
 from skillbus.queryir.chinese.segmentation import ChineseWord, split_words
 from skillbus.queryir.chinese.targets import Target, collect_targets
 from skillbus.queryir.home import Home
@@ -34,7 +34,7 @@ _PLAYING: Final = frozenset({"play", "pause", "next", "previous"})
 
 def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
     """Read a sentence in Chinese."""
-    words = split_words(text, home)
+    words = settle_complements(split_words(text, home))
     unread = {word.start: word for word in words if not word.senses}
     queries: list[QueryIR] = []
     for command in split_commands(words)[:MAX_QUERIES]:
@@ -95,6 +95,8 @@ class _CommandReading:
         if intent.code is None and (self._forbids() or not is_known):
             return None
         self.understood.update(word.start for word in target.words)
+        if self.signs.ended is not None:
+            self.understood.add(self.signs.ended.start)
         arguments = self._read_arguments(intent)
         quantifier = self._choose_quantifier(intent)
         query = QueryIR(
@@ -242,6 +244,8 @@ class _CommandReading:
         doubt += min(0.4, 0.1 * len(unread))
         if self._has_loose_number(intent):
             doubt += 0.4
+        if any(it.quantity is not None and it.quantity.unit is Unit.ORDINAL for it in self.parts.words):
+            doubt += 0.5
         return round(max(0.05, 1.0 - doubt), 2)
 
     def _has_loose_number(self, intent: Intent) -> bool:

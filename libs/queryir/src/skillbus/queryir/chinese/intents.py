@@ -33,14 +33,10 @@ _STEPPING: Final = {
     "up": ("", 1),
     "down": ("", -1),
 }
-_ENDED: Final = {
-    "on": ActionCode.TURN_OFF,
-    "clean": ActionCode.STOP,
-    "work": ActionCode.STOP,
-    "wash": ActionCode.STOP,
-    "start": ActionCode.STOP,
-    "play": ActionCode.PAUSE,
-}
+_ENDED: Final = frozenset({"on", "clean", "work", "wash", "start", "play"})
+"""Verbs for what may go on, and end: 别扫了."""
+_STATES: Final = frozenset({"亮", "响", "吵", "热", "说", "讲", "叫", "转", "加热", "摇头", "通风", "送风", "移动"})
+"""Other words of the lexicon for it."""
 _UNIT_PROPERTIES: Final = {
     Unit.DEGREES: "temperature",
     Unit.KELVIN: "color_temperature",
@@ -88,16 +84,17 @@ class CommandSigns:
         return word.text == "锁" and bool(before) and before[0].plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.ROOM)
 
     @cached_property
-    def ended(self) -> ActionCode | None:
-        """Action of 别扫了 or 别开着了, which end what goes on."""
+    def ended(self) -> ChineseWord | None:
+        """Word for what goes on and shall end: 扫 of 别扫了, 唱 of 别再唱了. It need not be in the lexicon."""
         for index, word in enumerate(self.words[:-1]):
             rest = self.words[index + 1 :]
-            if word.plays(SenseKind.NOT) and any(one.text == "了" for one in rest[1:]):
-                for value in rest[0].list_values(SenseKind.VERB):
-                    if value in _ENDED:
-                        return _ENDED[value]
-                if rest[0].text == "亮":
-                    return ActionCode.TURN_OFF
+            while rest and rest[0].plays(SenseKind.AGAIN, SenseKind.POLITE, SenseKind.FILLER, SenseKind.OBJECT):
+                rest = rest[1:]
+            if not word.plays(SenseKind.NOT) or not any(one.text in ("了", "啦", "了啦") for one in rest[1:]):
+                continue
+            goes_on = not rest[0].senses or rest[0].text in _STATES
+            if goes_on or rest[0].list_values(SenseKind.VERB) & _ENDED:
+                return rest[0]
         return None
 
     @cached_property
@@ -221,8 +218,16 @@ def read_intent(signs: CommandSigns, family: str, *, has_target: bool) -> Intent
         name = get_default_property(family)
         return Intent(ActionCode(f"set_{name}"), "set", guessed=True, property=name)
     if signs.ended is not None:
-        return Intent(signs.ended)
+        return Intent(_choose_end(signs.ended, family))
     return Intent() if signs.verb else _read_verbless(signs, family)
+
+
+def _choose_end(word: ChineseWord, family: str) -> ActionCode | None:
+    """Return the action that ends what goes on: a speaker pauses, a machine stops, all else is turned off."""
+    verbs = word.list_values(SenseKind.VERB)
+    if "on" in verbs or word.text == "亮":
+        return ActionCode.TURN_OFF
+    return ActionCode.PAUSE if family == "media" or "play" in verbs else get_verb_action("stop", family)
 
 
 def _read_verbless(signs: CommandSigns, family: str) -> Intent:

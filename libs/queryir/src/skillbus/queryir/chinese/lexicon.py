@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import resources
+from itertools import product
 
 
 class SenseKind(StrEnum):
@@ -110,21 +111,37 @@ class ChineseLexicon:
 
 @cache
 def load_lexicon() -> ChineseLexicon:
-    """Return the lexicon, read with the first sentence in Chinese."""
+    """Return the lexicon, read with the first sentence in Chinese.
+
+    Each verb of the hand (`stem`) makes a word with each of its results (`result`): 摁灭, 拧开.
+    """
     words: dict[str, list[Sense]] = {}
     rooms: dict[str, tuple[str, ...]] = {}
+    stems: set[str] = set()
+    results: dict[str, Sense] = {}
     source = (resources.files("skillbus.queryir.chinese") / "words.txt").read_text(encoding="utf-8")
     sense = Sense(SenseKind.FILLER)
+    part = ""
     for line in source.splitlines():
         if line.startswith("["):
             kind, _, value = line[1:-1].partition(" ")
+            part = kind
+            kind = SenseKind.VERB if kind in ("stem", "result") else kind
             sense = Sense(SenseKind(kind), value)
         elif not line.startswith("#"):
             group = tuple(line.split())
+            if part == "stem":
+                stems.update(group)
+                continue
+            if part == "result":
+                results |= dict.fromkeys(group, sense)
+                continue
             for word in group:
                 found = words.setdefault(word, [])
                 if sense not in found:
                     found.append(sense)
             if sense.kind is SenseKind.ROOM:
                 rooms.update(dict.fromkeys(group, group))
+    for stem, (result, meaning) in product(stems, results.items()):
+        words.setdefault(stem + result, [meaning])
     return ChineseLexicon({word: tuple(senses) for word, senses in words.items()}, rooms)

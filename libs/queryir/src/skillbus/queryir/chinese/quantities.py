@@ -32,6 +32,7 @@ _PATTERN: Final = re.compile(
             r"(?P<kelvin>(?P<k1>\d{4,5})k(?![a-z]))",
             rf"(?P<level>第?(?P<l1>{_N})(?:档|挡|级|段|格))",
             rf"(?P<channel>第?(?P<c1>{_N})频道|第(?P<c2>{_N})台)",
+            rf"(?P<ordinal>第(?P<o1>{_N})(?:个|盏|扇|只|支|部|道|顶|条|组|块|架|处|间))",
             rf"(?P<count>(?P<n1>{_N})(?:个|盏|台|扇|只|支|部|道|顶|条|组|块|架|处|间))",
             r"(?P<number>(?<![\d.])-?\d+(?:\.\d+)?(?![\d])|[零〇一二两三四五六七八九十百]+)",
         )
@@ -54,6 +55,8 @@ class Unit(StrEnum):
     KELVIN = "kelvin"
     LEVEL = "level"
     CHANNEL = "channel"
+    ORDINAL = "ordinal"
+    """第二个: tells devices apart."""
     COUNT = "count"
     NUMBER = "number"
 
@@ -166,6 +169,7 @@ _UNITS: Final = {
     "kelvin": Unit.KELVIN,
     "level": Unit.LEVEL,
     "channel": Unit.CHANNEL,
+    "ordinal": Unit.ORDINAL,
     "count": Unit.COUNT,
     "number": Unit.NUMBER,
 }
@@ -177,6 +181,7 @@ _READERS: Final[Mapping[Unit, Callable[[re.Match[str]], float | None]]] = {
     Unit.KELVIN: lambda match: float(match["k1"]),
     Unit.LEVEL: lambda match: parse_number(match["l1"]),
     Unit.CHANNEL: lambda match: parse_number(match["c1"] or match["c2"]),
+    Unit.ORDINAL: lambda match: parse_number(match["o1"]),
     Unit.COUNT: lambda match: parse_number(match["n1"]),
     Unit.NUMBER: lambda match: parse_number(match["number"].lstrip("-")) * (-1 if match["number"][0] == "-" else 1),
 }

@@ -26,6 +26,9 @@ CONTENT_KINDS: Final = frozenset(
 HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND, SenseKind.REFERENCE, SenseKind.DEMONSTRATIVE)
 _DESCRIBED: Final = (*HEADS, SenseKind.OTHER, SenseKind.ROOM, SenseKind.ONE)
 _SCENES: Final = frozenset({"scene", "script", "automation", "routine"})
+_RETURNING: Final = frozenset({"on", "off", "open", "close", "set", "raise", "lower", "up", "down", "brighten", "dim"})
+"""Verbs that 回来 and 回去 turn back to the state before."""
+_UNLOCKING: Final = (Sense(SenseKind.VERB, "unlock"),)
 _PARTICLES: Final = frozenset("到为成至")
 
 
@@ -77,6 +80,28 @@ def _without_name(word: ChineseWord) -> ChineseWord:
     return replace(word, name=None, senses=tuple(one for one in word.senses if one.kind is not SenseKind.NAME))
 
 
+def settle_complements(words: Sequence[ChineseWord]) -> list[ChineseWord]:
+    """Decide for words after a verb whether they only complete it.
+
+    回来 of 开回来 is no way home, 它 of 调它个26度 refers to nothing, and 锁 of 开个锁 is what is opened.
+    """
+    settled = list(words)
+    for index in range(1, len(settled)):
+        word, before = settled[index], settled[index - 1]
+        after = settled[index + 1] if index + 1 < len(settled) else None
+        touches = before.end == word.start and is_verb(before)
+        if touches and word.text in ("回来", "回去") and before.get_value(SenseKind.VERB) in _RETURNING:
+            settled[index] = replace(word, senses=(Sense(SenseKind.ASPECT),))
+        elif touches and word.text == "它" and after and (after.text == "个" or after.plays(SenseKind.QUANTITY)):
+            settled[index] = replace(word, senses=(Sense(SenseKind.FILLER),))
+        elif word.text == "锁" and before.text in ("个", "一下", "下") and index > 1:
+            verb = settled[index - 2]
+            if is_verb(verb) and verb.get_value(SenseKind.VERB) == "on":
+                settled[index - 2] = replace(verb, senses=_UNLOCKING)
+                settled[index] = replace(word, senses=(Sense(SenseKind.FILLER),))
+    return settled
+
+
 def is_verb(word: ChineseWord) -> bool:
     """Return True for a verb that is no name."""
     return word.plays(SenseKind.VERB) and not word.plays(SenseKind.NAME)
@@ -115,7 +140,7 @@ def find_acting_verbs(words: Sequence[ChineseWord]) -> list[int]:
 def is_negated(words: Sequence[ChineseWord], index: int) -> bool:
     """Return True for a verb after 不要, 别, 不用."""
     before = index - 1
-    while before >= 0 and words[before].plays(SenseKind.AGAIN, SenseKind.OBJECT):
+    while before >= 0 and words[before].plays(SenseKind.AGAIN, SenseKind.OBJECT, SenseKind.POLITE):
         before -= 1
     return before >= 0 and words[before].plays(SenseKind.NOT)
 

@@ -18,6 +18,8 @@ _LONGEST_WORD: Final = 8
 _UNKNOWN: Final = 4.0
 _WORD: Final = 1.0
 _NAME: Final = 0.6
+_DOUBT: Final = 0.02
+"""Price of the less usual of two ways with words as long."""
 _LETTER: Final = 0.05
 """Bonus of each character after the first: of two ways with as many words, the one with the longer first word."""
 
@@ -78,6 +80,8 @@ def _price(word: ChineseWord) -> float:
     if not word.senses:
         return _UNKNOWN
     base = _NAME if word.name or word.room else _WORD
+    if word.plays(SenseKind.LEAVE):
+        base += _DOUBT  # 要不关灯 is 要不, not 不关
     return base - _LETTER * min(word.end - word.start - 1, 6) / 6
 
 

@@ -131,6 +131,8 @@ def test_a_demonstrative_before_a_name_or_room_is_no_reference() -> None:
         ("把客厅窗帘拉上", "close"),
         ("关上燃气阀", "close"),
         ("打开大门锁", "unlock"),
+        ("把大门锁了", "lock"),
+        ("大门锁好", "lock"),
         ("关闭前门", "lock"),
         ("小旋风开始打扫", "start"),
         ("让扫地机器人回去充电", "dock"),

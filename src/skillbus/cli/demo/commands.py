@@ -22,6 +22,7 @@ from skillbus.cli.server.commands import (
     NoKeyOption,
     describe_server,
     remember_server,
+    show_login_address,
 )
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
 from skillbus.cli.session import LocalSession, server_command
@@ -79,6 +80,8 @@ async def run_demo(
                 works = "Search and install work" if is_run else "The server runs nevertheless"
                 session.output.print_note(f"\n{works}; API docs: {docs_url}", "bold")
             if stay:
+                if not session.output.as_json:
+                    await show_login_address(session, running)
                 session.output.print_note("\nThe server runs until Ctrl-C.")
                 await stopping
         if stay:

@@ -28,6 +28,8 @@ _QUANTIFIERS: Final = {
 }
 _TARGET_FIELDS: Final = ("name_hint", "type_hint", "scope_include", "scope_exclude", "quantifier", "references")
 _LONGEST_NAME: Final = 200
+_LOCKED: Final = frozenset({"了", "好", "好了", "上", "上了", "住", "住了", "紧", "一下", "起来"})
+"""Results of locking, behind the verb."""
 _PLAYING: Final = frozenset({"play", "pause", "next", "previous"})
 """Verbs after which unknown words are what is played, not a device."""
 
@@ -88,6 +90,8 @@ class _CommandReading:
         intent = read_intent(self.signs, family, has_target=target.has_head or bool(target.rooms) or self._refers())
         if self.parts.keeps and intent.code is None:
             intent.code = ActionCode.TURN_OFF
+        if intent.code is None and self._locks_by_name(target):
+            intent.code = ActionCode.LOCK
         kind = kind or self._read_measure(target, intent)
         if not target.has_head and not self._refers() and kind is None and self.before is None:
             kind = self._imply_verb_type()
@@ -117,6 +121,13 @@ class _CommandReading:
         """Return the type of the devices that a verb is about: 锁门, 停止扫地."""
         verbs = (value for word in self.parts.words for value in word.list_values(SenseKind.VERB))
         return next((VERB_TYPES[value] for value in verbs if value in VERB_TYPES), None)
+
+    def _locks_by_name(self, target: Target) -> bool:
+        """Return True for a name whose end is the verb of the command: 把大门锁了 where a lock is called 大门锁."""
+        if target.name is None or not target.words[-1].text.endswith("锁"):
+            return False
+        following = [word.text for word in self.parts.words if word.start >= target.words[-1].end]
+        return bool(following) and following[0] in _LOCKED
 
     def _forbids(self) -> bool:
         """Return True for a command that asks for nothing: 别关灯."""

@@ -75,6 +75,7 @@ async function submitForm(form, button) {
   if (needed && !needed.value) { needed.focus(); return; }
   const [method, path] = form.dataset.api.split(" ");
   const fields = readForm(form, button);
+  if (form.dataset.batch !== undefined && !fields.ids) { showError(form, form.dataset.none); return; }
   const body = method === "DELETE" || Object.keys(fields).length === 0 ? null : fields;
   const headers = form.dataset.match ? { "If-Match": `"${form.dataset.match}"` } : {};
   const buttons = [...form.querySelectorAll("button")].filter((button) => !button.disabled);

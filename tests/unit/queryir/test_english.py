@@ -298,3 +298,22 @@ def test_the_time_of_an_english_sentence_grows_with_its_length(part: str) -> Non
     measure(200)
     short = min(measure(2_000) for _ in range(3))
     assert min(measure(16_000) for _ in range(2)) < 40 * short + 0.05
+
+
+@pytest.mark.parametrize("sentence", ["<script>alert(1)</script>", "DROP TABLE lights; --", '{"action": "on"}'])
+def test_a_text_with_signs_of_code_is_never_read_with_confidence(sentence: str) -> None:
+    assert all(query.confidence <= 0.5 for query in parse_sentence(sentence, FLAT).queries)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "sure"),
+    [
+        ("if it rains close the curtains", False),
+        ("close the curtains when it gets dark", False),
+        ("if you can, close the curtains", True),
+        ("tell me if the curtains are closed", True),
+    ],
+)
+def test_a_condition_costs_half_of_the_confidence(sentence: str, sure: bool) -> None:
+    (query,) = parse_sentence(sentence, FLAT).queries
+    assert (query.confidence > 0.6) is sure

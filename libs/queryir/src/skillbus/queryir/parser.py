@@ -5,6 +5,7 @@ which stands in `_READERS`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from skillbus.queryir import chinese, english
@@ -14,12 +15,21 @@ from skillbus.queryir.writing import FoldedText, fold_text, is_han
 
 _READERS: Final[Mapping[Language, SentenceReader]] = {"zh": chinese.read_sentence, "en": english.read_sentence}
 
+_CODE: Final = frozenset("<>{}=;`|\\")
+"""Signs of code and markup, which nobody says."""
+_DOUBTFUL: Final = 0.5
+"""Highest confidence of a text with such signs."""
+
 
 def parse_sentence(text: str, home: Home | None = None) -> ParsedSentence:
     """Read a sentence. A home gives its names, rooms and types; without one only common words are known."""
     folded = fold_text(text)
     language = detect_language(folded, home)
-    return _READERS[language](folded, home)
+    parsed = _READERS[language](folded, home)
+    if _CODE.isdisjoint(text):
+        return parsed
+    queries = (query.model_copy(update={"confidence": min(query.confidence, _DOUBTFUL)}) for query in parsed.queries)
+    return replace(parsed, queries=tuple(queries))
 
 
 def detect_language(text: FoldedText, home: Home | None = None) -> Language:

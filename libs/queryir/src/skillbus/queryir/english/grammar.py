@@ -22,6 +22,13 @@ from skillbus.queryir.writing import FoldedText
 
 _UNREAD_DOUBT: Final = 0.15
 """Confidence that each unread part of a sentence costs."""
+_CONDITION_DOUBT: Final = 0.5
+"""Confidence that a condition costs: nothing waits until it holds."""
+_CONDITIONS: Final = frozenset({"if", "when", "whenever", "unless"})
+_ASKING: Final = frozenset({"me", "us", "check", "know", "see", "tell", "ask", "look"})
+"""Words before the `if` of a question."""
+_POLITE: Final = frozenset({"you", "possible", "needed", "necessary"})
+"""Words behind the `if` of a request."""
 _PREDICATES: Final = frozenset({EnglishRole.VERB, EnglishRole.VALUE, EnglishRole.QUESTION, EnglishRole.STEP})
 _MEASURED: Final = frozenset({"temperature", "humidity"})
 _MODALS: Final = frozenset({"can", "could", "would", "will", "please", "shall", "may"})
@@ -41,8 +48,17 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
     drafts = _read_clauses(split_clauses(items, question=question), words, names, unread)
     spans = _join_spans(unread)
     quotes = tuple(text.quote_original(words[start].start, words[end - 1].end) for start, end in spans)
-    doubt = _UNREAD_DOUBT * len(spans)
+    doubt = _UNREAD_DOUBT * len(spans) + (_CONDITION_DOUBT if _has_condition(words) else 0)
     return ParsedSentence("en", _build_queries(drafts, doubt), quotes)
+
+
+def _has_condition(words: Sequence[EnglishWord]) -> bool:
+    """Return True for a condition, as in "if it rains close the curtains". The polite "if you can" is none."""
+    texts = ["", *(word.text for word in words), ""]
+    return any(
+        texts[at] in _CONDITIONS and texts[at - 1] not in _ASKING and texts[at + 1] not in _POLITE
+        for at in range(1, len(texts) - 1)
+    )
 
 
 def _tells(items: Sequence[Item], words: Sequence[EnglishWord]) -> bool:

@@ -24,8 +24,7 @@ from skillbus.retriever.domain.resolution.questions import ask_about_gap, ask_to
 MAX_CANDIDATES: Final = 20
 SURE: Final = 0.6
 """Confidence of a reading above which its devices are resolved. At or below it a part of the sentence was guessed or
-not read, and the speaker is asked, unless the home has devices of the name. Of 596 sentences with known readings, four
-are below it, and all are misread."""
+not read, and the speaker is asked, unless the home has devices of the name."""
 _NAMED: Final = frozenset({RecallReason.NAME_HIT, RecallReason.ALIAS_HIT, RecallReason.FUZZY_HIT})
 _MAX_DROPPED: Final = 100
 
@@ -59,8 +58,8 @@ def select_devices(query: QueryIR, fitting: Sequence[CheckedDevice]) -> Selectio
 
     Of a reading that is not sure, nothing is resolved but a device whose name it says: see `SURE`.
     A name that several have, a number or `some` that leaves a choice, and several devices of which none has the type
-    that the sentence names, are ambiguous. `one` means the first in the
-    order of the home, and the others are candidates.
+    that the sentence names, are ambiguous. `one` means the first in the order of the home, and the others are
+    candidates.
     """
     is_unclear = len(fitting) > 1 and any(each.match.near_type for each in fitting)
     is_guessed = query.confidence <= SURE and not all(_NAMED.intersection(each.match.reasons) for each in fitting)

@@ -15,13 +15,13 @@ from skillbus.gateway.domain.access.login_link import LOGIN_PATH
 from skillbus.gateway.domain.access.route_rule import RouteRule
 from skillbus.gateway.domain.http_headers import prefers_media_type
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.pages.context import CONTEXT_PAGE, RESOLVE_PAGE, ContextPages
-from skillbus.gateway.service.pages.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import render_page
-from skillbus.gateway.service.pages.review import REVIEW_PAGE, ReviewPages
-from skillbus.gateway.service.pages.search import SEARCH_PAGE, SearchPages
-from skillbus.gateway.service.pages.tools import TOOLS_PAGE, ToolPages
+from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLVE_PAGE, ContextPages
+from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
+from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
+from skillbus.gateway.service.pages.sections.search import SEARCH_PAGE, SearchPages
+from skillbus.gateway.service.pages.sections.tools import TOOLS_PAGE, ToolPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
 _PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics", "/assets/")

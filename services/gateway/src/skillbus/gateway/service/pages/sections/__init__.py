@@ -1,0 +1,1 @@
+"""Pages by section of the navigation."""

@@ -17,7 +17,7 @@ from rich.text import Text
 from skillbus.cli.output import clean_line, format_number
 
 if TYPE_CHECKING:
-    from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage
+    from skillbus.contracts.retriever.search_explanation import MatchReason, SearchStage
 
 OutcomeT = TypeVar("OutcomeT", bound=StrEnum)
 

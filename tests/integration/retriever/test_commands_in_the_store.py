@@ -1,6 +1,7 @@
 """Search of commands in a real store, with the default model and the points that the indexer makes."""
 
 import json
+import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -292,3 +293,27 @@ async def test_before_the_first_command_a_search_finds_nothing(commands: Command
 
 async def _resolve_nothing(_: str) -> str | None:
     return None
+
+
+async def test_an_explained_search_shows_the_parts_of_each_score_and_what_was_left_out(commands: Commands) -> None:
+    found = await commands.search("打开窗帘", limit=2, threshold=0.01, explain=True)
+
+    best = found.results[0]
+    assert best.id == "windowShade.open"
+    assert best.parts is not None
+    assert best.parts.meaning > 0
+    total = (best.parts.dense or 0.0) + best.parts.lexical + best.parts.offset + best.parts.meaning
+    assert best.score == pytest.approx(1 / (1 + math.exp(-total)))
+    assert {reason.side: reason.rank for reason in best.reasons}["lexical"] == 1
+    assert "窗帘" in {term for reason in best.reasons for term in reason.terms}
+    assert found.explanation is not None
+    assert [stage.name for stage in found.explanation.stages] == ["embed", "candidates", "fetch", "rank"]
+    dropped = sum(group.count for group in found.explanation.dropped)
+    assert dropped + len(found.results) == found.explanation.stages[1].candidates
+    contrary = {hit.id for group in found.explanation.dropped for hit in group.first}
+    assert "windowShade.close" in contrary
+
+
+async def test_a_search_that_is_not_explained_has_no_parts(commands: Commands) -> None:
+    found = await commands.search("打开窗帘", side="dense")
+    assert (found.explanation, found.results[0].parts, found.results[0].reasons) == (None, None, ())

@@ -31,10 +31,9 @@ from skillbus.contracts.retriever.knowledge_search import (
     ScoreFactors,
 )
 from skillbus.contracts.retriever.query_ir import QueryIR
+from skillbus.contracts.retriever.search_explanation import MatchReason, SearchStage
 from skillbus.contracts.retriever.tool_search import (
     SEARCH_TOOLS,
-    MatchReason,
-    SearchStage,
     ToolHit,
     ToolSearchExplanation,
     ToolsFound,

@@ -299,3 +299,38 @@ async def test_nothing_is_explained_unless_it_is_asked_for() -> None:
     base.put(item(1))
     found = await base.find()
     assert (found.explanation, found.hits[0].factors, found.hits[0].relevance) == (None, None, None)
+
+
+async def test_the_parts_and_factors_of_a_score_add_up_to_it() -> None:
+    base = Base()
+    base.put(item(1, scope="/api", priority=9), 0.8, 3.0)
+    (hit,) = (await base.find(scope="/api", explain=True)).hits
+    assert hit.parts is not None
+    assert hit.factors is not None
+    sides = (hit.parts.dense or 0.0) + hit.parts.lexical + hit.parts.offset
+    assert hit.parts.fused == pytest.approx(compute_probability(sides)) == pytest.approx(hit.relevance)
+    assert hit.score == pytest.approx(compute_probability(sides + hit.factors.scope + hit.factors.priority))
+
+
+async def test_an_explanation_names_the_items_that_were_left_out_by_cause() -> None:
+    base = Base()
+    base.put(item(1, scope="/api"), 0.9, 9.0)
+    base.put(item(2, scope="/api"), 0.8, 8.0)
+    base.put(item(3, scope="/api"), 0.01)
+    base.put(item(4, scope="/web"), 0.9)
+    base.put(item(5), 0.9)
+    base.record.record.put(item(5, version=2, status="archived"))
+    found = await base.find(scope="/api", explain=True, top_k=1, threshold=0.5)
+    assert found.explanation is not None
+    dropped = {group.cause.value: [hit.id for hit in group.first] for group in found.explanation.dropped}
+    assert dropped["over_limit"] == [id_of(2)]
+    assert dropped["below_threshold"] == [id_of(3)]
+    assert sorted(dropped["refused"] + dropped.get("other_scope", [])) == [id_of(4), id_of(5)]
+    assert sum(group.count for group in found.explanation.dropped) == 4
+
+
+async def test_words_alone_are_compared_on_request_and_that_is_no_fault_of_the_model() -> None:
+    base = Base()
+    base.put(item(1), 0.8, 3.0)
+    found = await base.find(side="lexical", explain=True)
+    assert (found.degraded, found.model) == (False, "model")

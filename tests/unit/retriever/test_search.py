@@ -10,8 +10,9 @@ from pydantic import JsonValue
 from structlog.testing import capture_logs
 
 from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.search_explanation import DropCause
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
-from skillbus.relevance.score import NEUTRAL
+from skillbus.relevance.score import NEUTRAL, compute_probability
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.tools.hit import IndexedTool
 from skillbus.retriever.domain.tools.ranking import POOL
@@ -32,6 +33,7 @@ class FakeIndex:
     """How much less the next tool is like the query."""
     tools_of_project: int = 5_000
     wanted: list[WantedTools] = field(default_factory=list)
+    queries: list[EmbeddedQuery] = field(default_factory=list)
 
     async def find_live_index(self) -> LiveIndex | None:
         return self.index
@@ -39,10 +41,14 @@ class FakeIndex:
     async def count_project(self, live: LiveIndex, project: str) -> int:
         return self.tools_of_project
 
+    async def count_matching(self, live: LiveIndex, wanted: WantedTools) -> int:
+        return len(self.stored)
+
     async def find_candidates(
         self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedTools
     ) -> Sequence[IndexCandidate]:
         self.wanted.append(wanted)
+        self.queries.append(query)
         return [
             IndexCandidate(
                 point, None if query.dense is None else self.nearest - place * self.step, 9.0 - place * self.step * 100
@@ -257,6 +263,7 @@ async def test_an_explanation_tells_the_stages_the_threshold_and_what_it_kept_ou
     assert told is not None
     assert [(stage.name, stage.candidates) for stage in told.stages] == [
         ("embed", 0),
+        ("filter", 2),
         ("candidates", 2),
         ("rank", 2),
         ("fetch", 0),
@@ -268,7 +275,60 @@ async def test_an_explanation_tells_the_stages_the_threshold_and_what_it_kept_ou
 
 
 async def test_nothing_is_explained_unless_it_is_asked_for() -> None:
-    assert (await find(FakeIndex(tools("skill")))).explanation is None
+    found = await find(FakeIndex(tools("skill")))
+    assert found.explanation is None
+    assert [hit.parts for hit in found.results] == [None]
+
+
+@pytest.mark.parametrize("side", [None, "dense", "lexical"])
+async def test_the_parts_of_a_score_add_up_to_it(side: str | None) -> None:
+    alike = {point: tool._replace(weights={1: 1.0}) for point, tool in tools("skill", "mcp").items()}
+    found = await find(FakeIndex(alike), explain=True, side=side)
+    for hit in found.results:
+        assert hit.parts is not None
+        total = (hit.parts.dense or 0.0) + hit.parts.lexical + hit.parts.offset + hit.parts.likeness
+        assert hit.score == pytest.approx(compute_probability(total))
+    first, second = (hit.parts for hit in found.results)
+    assert first is not None
+    assert second is not None
+    assert (first.likeness, second.likeness) == (0.0, -0.5)
+    assert first.fused == pytest.approx(found.results[0].score)
+    assert found.results[1].repeats == found.results[0].id
+
+
+async def test_one_side_alone_is_compared_on_request() -> None:
+    index = FakeIndex(tools("skill"))
+    words = await find(index, side="lexical", explain=True)
+    assert (words.results[0].cosine, words.degraded) == (None, None)
+    assert index.queries[-1].dense is None
+    vectors = await find(index, side="dense", explain=True)
+    assert vectors.results[0].cosine is not None
+    assert index.queries[-1].indices == ()
+    assert vectors.explanation is not None
+    assert vectors.explanation.terms == ()
+
+
+async def test_an_explanation_names_what_was_dropped_by_cause() -> None:
+    index = FakeIndex(tools("skill", "skill", "mcp", "mcp", "mcp"), gone=frozenset({"p0"}), nearest=0.5, step=0.02)
+    found = await find(index, limit=3, quotas={"mcp": 1}, threshold=0.5, explain=True)
+    assert [hit.id for hit in found.results] == ["skill:t1", "skill:t2"]
+    assert found.explanation is not None
+    dropped = {group.cause: group for group in found.explanation.dropped}
+    assert {cause.value: [hit.id for hit in group.first] for cause, group in dropped.items()} == {
+        "refused": ["p0"],
+        "over_quota": ["skill:t3"],
+        "below_threshold": ["skill:t4"],
+    }
+    assert dropped[DropCause.OVER_QUOTA].first[0].title == "t3"
+    assert found.explanation.indexed == index.tools_of_project
+
+
+async def test_candidates_beyond_the_limit_are_counted_and_the_best_of_them_named() -> None:
+    found = await find(FakeIndex(tools(*["skill"] * 40), step=0.001), limit=2, explain=True)
+    assert found.explanation is not None
+    (group,) = found.explanation.dropped
+    assert (group.cause, group.count, len(group.first)) == (DropCause.OVER_LIMIT, 38, 20)
+    assert [hit.title for hit in group.first[:2]] == ["t2", "t3"]
 
 
 async def test_the_lexical_reason_tells_in_which_parts_of_the_tool_the_terms_stand() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.relevance.household.meaning import Meaning
-from skillbus.relevance.score import Relevance, compute_rarest_idf
+from skillbus.relevance.score import EvidenceParts, Relevance, compute_rarest_idf
 
 DENSE: Final = 0.548
 """Factor on the dense weight of the model's map for tools."""
@@ -45,9 +45,15 @@ class CommandRelevance:
 
         `asked` is the meaning of the phrase, `done` that of the command.
         """
+        return self.of_model.compute_evidence(*self._measure(cosine, bm25)) + compare_meanings(asked, done)
+
+    def split_evidence(self, cosine: float | None, bm25: float | None) -> EvidenceParts:
+        """Return the log-odds of each side, without those of the meanings."""
+        return self.of_model.split_evidence(*self._measure(cosine, bm25))
+
+    def _measure(self, cosine: float | None, bm25: float | None) -> tuple[float | None, float]:
         words = (bm25 or 0.0) / compute_rarest_idf(self.indexed)
-        near = None if cosine is None else min(max(cosine, 1.0 - _NEAREST), _NEAREST)
-        return self.of_model.compute_evidence(near, words) + compare_meanings(asked, done)
+        return None if cosine is None else min(max(cosine, 1.0 - _NEAREST), _NEAREST), words
 
 
 def compare_meanings(asked: Meaning, done: Meaning) -> float:

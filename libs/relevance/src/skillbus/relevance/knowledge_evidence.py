@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.common.characters import HAN_CHARACTER
-from skillbus.relevance.score import Relevance, compute_rarest_idf
+from skillbus.relevance.score import EvidenceParts, Relevance, compute_rarest_idf
 
 DENSE: Final = 0.45
 """Factor on the dense weight of the model's map for tools."""
@@ -43,9 +43,15 @@ class KnowledgeRelevance:
 
     def compute_evidence(self, cosine: float | None, bm25: float | None) -> float:
         """Return the log-odds that the item answers the query; None stands for no dense vector, or no common word."""
+        return self.of_model.compute_evidence(*self._measure(cosine, bm25))
+
+    def split_evidence(self, cosine: float | None, bm25: float | None) -> EvidenceParts:
+        """Return the log-odds of each side."""
+        return self.of_model.split_evidence(*self._measure(cosine, bm25))
+
+    def _measure(self, cosine: float | None, bm25: float | None) -> tuple[float | None, float]:
         words = (bm25 or 0.0) / compute_rarest_idf(self.indexed) / math.sqrt(max(self.asked, _LEAST_ASKED))
-        near = None if cosine is None else min(max(cosine, 1.0 - _NEAREST), _NEAREST)
-        return self.of_model.compute_evidence(near, words)
+        return None if cosine is None else min(max(cosine, 1.0 - _NEAREST), _NEAREST), words
 
 
 def derive_knowledge_relevance(of_tools: Relevance) -> Relevance:

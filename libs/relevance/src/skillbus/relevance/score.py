@@ -12,7 +12,7 @@ tool has (`compute_rarest_idf`), so it means the same in a catalogue of three to
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from skillbus.contracts.embedder.registry import Calibration
 
@@ -20,6 +20,15 @@ _MANY: Final = 1_500
 """Number of entries above which `compute_least_evidence` no longer grows: the best wrong hit hardly improves."""
 _GROWTH: Final = 0.5
 _LEAST_COSINE = 0.1  # lower bound of the cosine of a tool with a unique matching word: words outweigh a blind model
+
+
+class EvidenceParts(NamedTuple):
+    """Log-odds that each side of a search gives. Their sum is the evidence."""
+
+    dense: float | None
+    """None without a cosine."""
+    lexical: float
+    offset: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +49,16 @@ class Relevance:
 
         `cosine` is None without a dense vector; `words` is BM25 / `compute_rarest_idf`, 0 without a common word.
         """
+        dense, lexical, offset = self.split_evidence(cosine, words)
+        return lexical if dense is None else dense + lexical + offset
+
+    def split_evidence(self, cosine: float | None, words: float) -> EvidenceParts:
+        """Return the log-odds of each side. Words alone have a map of their own, without an offset."""
         if cosine is None:
-            return self.lexical_alone_power * (_ln(words) - math.log(self.lexical_alone_half))
+            alone = self.lexical_alone_power * (_ln(words) - math.log(self.lexical_alone_half))
+            return EvidenceParts(None, alone, 0.0)
         near = min(1.0, max(cosine, _LEAST_COSINE * min(1.0, words)))
-        return self.dense * (_ln(near) - _ln(1.0 - near)) + self.lexical * words + self.offset
+        return EvidenceParts(self.dense * (_ln(near) - _ln(1.0 - near)), self.lexical * words, self.offset)
 
     def compute_score(self, cosine: float | None, words: float) -> float:
         return compute_probability(self.compute_evidence(cosine, words))

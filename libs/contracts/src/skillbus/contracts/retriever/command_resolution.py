@@ -11,7 +11,8 @@ from skillbus.contracts.indexer.devices import CapabilityId, DeviceId, HomeName
 from skillbus.contracts.message import WITHOUT_NUL, Message, ProjectMessage
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR, Sentence
-from skillbus.contracts.retriever.tool_search import Query, SearchReply, SearchStage
+from skillbus.contracts.retriever.search_explanation import DroppedHits, MatchReason, ScoreParts, SearchStage, Side
+from skillbus.contracts.retriever.tool_search import Query, SearchReply
 
 SessionName = Annotated[
     str,
@@ -32,6 +33,10 @@ class SearchCommands(ProjectMessage):
     """Lowest `score` of a hit. Absent means that the nearest are returned in any case."""
     capabilities: tuple[CapabilityId, ...] = Field(default=(), max_length=200)
     """Find only commands of these capabilities. Empty means all."""
+    side: Side | None = None
+    """Compare only vectors (`dense`) or only words (`lexical`), to see what each side finds. Absent means both."""
+    explain: bool = False
+    """True explains the search: reasons and parts of each score, the stages, and what was left out."""
 
 
 class CommandHit(Message):
@@ -45,12 +50,33 @@ class CommandHit(Message):
     """Calibrated relevance from 0 to 1. Hits are ordered by it, highest first."""
     cosine: float | None
     """Cosine of query and command. Absent if only words were compared."""
+    reasons: tuple[MatchReason, ...] = ()
+    """Reasons why it was found, with `terms` of the query and its meaning. Only with `explain`."""
+    parts: ScoreParts | None = None
+    """Parts of the score. Only with `explain`."""
+
+
+class CommandSearchExplanation(Message):
+    """Explanation of a search for commands."""
+
+    stages: tuple[SearchStage, ...]
+    """Stages `embed`, `candidates`, `fetch` and `rank`."""
+    indexed: int
+    """Commands in the index, in all projects."""
+    threshold: float
+    best_score: float | None = None
+    """Best score of all candidates, also those below the threshold."""
+    terms: tuple[str, ...] = ()
+    """Terms that the lexical side searched for, those of the query's meaning among them."""
+    dropped: tuple[DroppedHits, ...] = ()
+    """Candidates that were not returned, by reason."""
 
 
 class CommandsFound(SearchReply):
     """Commands that fit the query, best first."""
 
     results: tuple[CommandHit, ...]
+    explanation: CommandSearchExplanation | None = None
 
 
 class ParseQuery(ProjectMessage):

@@ -11,7 +11,8 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.learner.usage import SHOWN, Scene
 from skillbus.contracts.message import Message, Project
 from skillbus.contracts.retriever import SERVICE
-from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchReply, SearchStage
+from skillbus.contracts.retriever.search_explanation import DroppedHits, MatchReason, ScoreParts, SearchStage, Side
+from skillbus.contracts.retriever.tool_search import Query, SearchReply
 from skillbus.contracts.scope import ScopeMatch
 
 MAX_BUDGET: Final = 1_000_000
@@ -34,7 +35,10 @@ class SearchKnowledge(KnowledgeFilter):
     """Purpose of the search, for the statistics."""
     record_use: bool = True
     """False leaves the search out of the statistics."""
+    side: Side | None = None
+    """Compare only vectors (`dense`) or only words (`lexical`), to see what each side finds. Absent means both."""
     explain: bool = False
+    """True explains the search: the parts of each score, the stages, and what was left out."""
 
 
 class ScoreFactors(Message):
@@ -68,6 +72,8 @@ class KnowledgeHit(Message):
     """Adjustments of the score. Only with `explain`."""
     relevance: float | None = None
     """Score without adjustments. Only with `explain`."""
+    parts: ScoreParts | None = None
+    """Parts of the score apart from `factors`. Only with `explain`."""
     indexed: bool = True
     """False if the index holds an older version of the item. The hit was found and ranked by that version, and shows
     the current one."""
@@ -89,6 +95,10 @@ class KnowledgeSearchExplanation(Message):
     terms: tuple[str, ...] = ()
     """Terms that the lexical side searched for."""
     projects: tuple[Project, ...] = ()
+    other_scopes: int = 0
+    """Items that pass all filters but the scope. 0 if no scope was requested."""
+    dropped: tuple[DroppedHits, ...] = ()
+    """Candidates that were not returned, by reason."""
 
 
 class KnowledgeReply(SearchReply):

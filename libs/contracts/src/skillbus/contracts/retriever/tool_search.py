@@ -10,6 +10,7 @@ from skillbus.contracts.indexer.tool_functions import ToolFunction
 from skillbus.contracts.indexer.tools import ToolSource, ToolType
 from skillbus.contracts.message import DEFAULT_PROJECT, NOT_BLANK, WITHOUT_NUL, Message, Project
 from skillbus.contracts.retriever import SERVICE
+from skillbus.contracts.retriever.search_explanation import DroppedHits, MatchReason, ScoreParts, SearchStage, Side
 
 Query = Annotated[
     str,
@@ -37,26 +38,13 @@ class SearchTools(Message):
     split: bool | None = None
     """True searches each part of a query that asks for several things; false searches the query as a whole. Absent
     means that the retriever decides."""
+    side: Side | None = None
+    """Compare only vectors (`dense`) or only words (`lexical`), to see what each side finds. Absent means both."""
     explain: bool = False
+    """True explains the search: the parts of each score, the stages, and what was left out."""
     functions: bool = False
     """True returns the functions of each hit that can be called, with their parameters."""
     project: Project = DEFAULT_PROJECT
-
-
-class MatchReason(Message):
-    """Reason why a tool or item was found, from one of the two sides of a search."""
-
-    side: Literal["dense", "lexical"]
-    """`dense` compares vectors, `lexical` compares words."""
-    rank: int
-    """Rank among the candidates of this side. The best has 1."""
-    score: float
-    """Cosine on the dense side, BM25 on the lexical side."""
-    terms: tuple[str, ...] = ()
-    """Terms of the query that occur in the text. Lexical side only."""
-    parts: tuple[str, ...] = ()
-    """Parts of the tool in which they occur: `name`, `description`, `tags`, `arguments`, `examples`, `provider`.
-    Lexical side only."""
 
 
 class ToolHit(Message):
@@ -78,6 +66,8 @@ class ToolHit(Message):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """Additional data of the tool. `type` repeats `tool_type` for older callers."""
     reasons: tuple[MatchReason, ...] = ()
+    parts: ScoreParts | None = None
+    """Parts of the score. Only with `explain`."""
     repeats: str | None = None
     """Id of a better hit with nearly the same meaning. The score is lowered for it."""
     functions: tuple[ToolFunction, ...] | None = None
@@ -86,26 +76,21 @@ class ToolHit(Message):
     returns them then. Over HTTP none is left out."""
 
 
-class SearchStage(Message):
-    """Stage of a search."""
-
-    name: str
-    """`embed`, `candidates`, `rank` or `fetch`."""
-    took_ms: float
-    candidates: int
-    """Number of candidates after the stage."""
-
-
 class ToolSearchExplanation(Message):
     """Explanation of a search."""
 
     stages: tuple[SearchStage, ...]
+    """Stages `embed`, `filter`, `candidates`, `rank` and `fetch`. `filter` counts the tools that pass the filters."""
+    indexed: int = 0
+    """Tools of the project in the index. Disabled and quarantined tools are not in it."""
     threshold: float
     below_threshold: int
     best_score: float | None
     """Best score of all candidates, also those below the threshold."""
     terms: tuple[str, ...] = ()
     """Terms that the lexical side searched for, including translations."""
+    dropped: tuple[DroppedHits, ...] = ()
+    """Candidates that were not returned, by reason."""
 
 
 class SearchReply(Message):

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -100,6 +100,11 @@ class LiveCollection:
         if known is None:
             known = self._sizes[key] = await self._count(live, models.Filter(must=[has_any("project", (project,))]))
         return known
+
+    async def load_terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
+        """Return the indices of the terms that these points hold; points that are gone are left out."""
+        found = await self._retrieve(live, points, False)
+        return {record.id: frozenset(words.indices) for record, words in found}
 
     async def _count(self, live: LiveIndex, condition: models.Filter) -> int:
         with as_unavailable():

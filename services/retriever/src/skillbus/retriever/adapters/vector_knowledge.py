@@ -1,6 +1,6 @@
 """The index of knowledge in the vector store."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 
 from skillbus.contracts.scope import ANY, get_scope_key, list_ancestor_keys, split_scope
 from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
@@ -25,10 +25,6 @@ class VectorKnowledge(LiveCollection):
     ) -> Sequence[IndexCandidate]:
         groups = group_scopes(wanted.filter.scope) or [[]]
         return await self._search(live, query, [make_knowledge_filter(wanted, group) for group in groups], wanted.count)
-
-    async def load_terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
-        found = await self._retrieve(live, items, False)
-        return {record.id: frozenset(words.indices) for record, words in found}
 
 
 def make_knowledge_filter(wanted: WantedKnowledge, scopes: Sequence[models.Condition]) -> models.Filter:

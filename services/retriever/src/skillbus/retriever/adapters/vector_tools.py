@@ -24,6 +24,9 @@ class VectorTools(LiveCollection):
     def __init__(self, store: VectorSearch) -> None:
         super().__init__(store, TOOLS)
 
+    async def count_matching(self, live: LiveIndex, wanted: WantedTools) -> int:
+        return await self._count(live, make_tool_filter(wanted, wanted.tool_types))
+
     async def find_candidates(
         self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedTools
     ) -> Sequence[IndexCandidate]:

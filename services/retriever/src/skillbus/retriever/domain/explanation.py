@@ -1,12 +1,23 @@
-"""Explanations of a search: the time of its stages, and the reasons why an entry was found."""
+"""Explanations of a search: the time of its stages, why an entry was found, and its parts of the score."""
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage
+from skillbus.contracts.retriever.search_explanation import (
+    MAX_SHOWN_DROPS,
+    DropCause,
+    DroppedHit,
+    DroppedHits,
+    MatchReason,
+    ScoreParts,
+    SearchStage,
+)
+from skillbus.relevance.score import EvidenceParts, compute_probability
 
+_MOST: Final = 50.0
+"""Bound of a part of a score: a cosine of 0 has an infinite one, which no reply can carry."""
 _BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 
@@ -32,6 +43,37 @@ class StageTimer:
             SearchStage(name=name, took_ms=round((at - began) * 1e3, 3), candidates=candidates)
             for began, (name, at, candidates) in zip(begins, self._ends, strict=False)
         )
+
+
+def make_score_parts(evidence: EvidenceParts, *, likeness: float = 0.0, meaning: float = 0.0) -> ScoreParts:
+    """Return the parts of a score as a reply carries them."""
+    dense, lexical, offset = evidence
+    return ScoreParts(
+        dense=None if dense is None else _bound(dense),
+        lexical=_bound(lexical),
+        offset=offset,
+        likeness=likeness,
+        meaning=meaning,
+        fused=compute_probability((dense or 0.0) + lexical + offset),
+    )
+
+
+def group_drops(dropped: Mapping[DropCause, Sequence[DroppedHit]]) -> tuple[DroppedHits, ...]:
+    """Return the causes that dropped something, each with its number and its first candidates."""
+    return tuple(
+        DroppedHits(cause=cause, count=len(dropped[cause]), first=tuple(dropped[cause][:MAX_SHOWN_DROPS]))
+        for cause in DropCause
+        if dropped.get(cause)
+    )
+
+
+def number_places(best_first: Iterable[tuple[float, str]]) -> dict[str, int]:
+    """Return the place of each point, from 1. The pairs are negated scores and points, in any order."""
+    return {point: place for place, (_, point) in enumerate(sorted(best_first), start=1)}
+
+
+def _bound(log_odds: float) -> float:
+    return max(-_MOST, min(log_odds, _MOST))
 
 
 def list_reasons(

@@ -1,9 +1,10 @@
 """The index that a search reads, the query in its vectors, and the candidates that both sides return."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from skillbus.contracts.retriever.search_explanation import Side
 from skillbus.relevance.score import Relevance
 
 
@@ -48,6 +49,15 @@ class EmbeddedQuery:
     """Dense vectors of its sentences; empty if the model is not available."""
     fingerprint: str | None = None
     """Fingerprint of the model of `dense`."""
+
+
+def keep_side(query: EmbeddedQuery, side: Side | None) -> EmbeddedQuery:
+    """Return the query with what this side compares; None keeps both sides."""
+    if side == "lexical":
+        return replace(query, dense=None, parts=())
+    if side == "dense":
+        return replace(query, indices=(), values=(), terms=())
+    return query
 
 
 class QueryEmbedder(Protocol):

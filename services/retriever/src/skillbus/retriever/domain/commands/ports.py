@@ -1,6 +1,6 @@
 """Ports of the command search: the index of commands, and the scores of commands for the phrases of a sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +45,10 @@ class CommandIndex(Protocol):
 
     async def load_commands(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedCommand]:
         """Return the commands at these points; points deleted since are left out."""
+        ...
+
+    async def load_terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
+        """Return the indices of the terms that these commands hold; points that are gone are left out."""
         ...
 
 

@@ -5,11 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from skillbus.contracts.retriever.command_resolution import CommandHit, CommandsFound, SearchCommands
+from skillbus.contracts.retriever.command_resolution import (
+    CommandHit,
+    CommandSearchExplanation,
+    CommandsFound,
+    SearchCommands,
+)
 from skillbus.relevance.command_evidence import CommandRelevance, derive_command_relevance
 from skillbus.relevance.command_text import build_phrase_text, build_phrase_words
 from skillbus.relevance.household.meaning import Meaning, read_meaning
 from skillbus.relevance.score import compute_probability
+from skillbus.retriever.domain.commands.explanation import CommandExplainer, RankedCommand, group_command_drops
 from skillbus.retriever.domain.commands.ports import (
     CommandIndex,
     CommandScores,
@@ -17,23 +23,11 @@ from skillbus.retriever.domain.commands.ports import (
     ScoredCommand,
     WantedCommands,
 )
-from skillbus.retriever.domain.explanation import StageTimer
-from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
+from skillbus.retriever.domain.explanation import StageTimer, group_drops
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder, keep_side
 
 MOST_SCORED: Final = 2_000
 """Most commands of each side whose scores are computed for the devices of one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    evidence: float
-    cosine: float | None
-    command: IndexedCommand
-
-    @property
-    def order(self) -> tuple[float, float, str]:
-        """By evidence, then cosine, both descending, then id."""
-        return -self.evidence, -1.0 if self.cosine is None else -self.cosine, self.command.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +50,38 @@ class CommandSearch:
         live = await self.index.find_live_index()
         if live is None:
             return CommandsFound(results=(), took_ms=timer.measure_ms())
-        query = await self._embed(request.query, live)
+        embedded = await self._embed(request.query, live)
+        query, meaning = keep_side(embedded, request.side), read_meaning(request.query)
+        timer.end_stage("embed", 0)
         wanted = WantedCommands(request.project, request.capabilities)
         count = max(self.candidates, 2 * request.limit)
         (candidates,) = await self.index.find_candidates(live, (query,), wanted, count)
+        timer.end_stage("candidates", len(candidates))
         commands = await self.index.load_commands(live, [one.id for one in candidates])
-        ranked = _rank(live, query, read_meaning(request.query), candidates, commands)
-        least = request.threshold or 0.0
-        hits = [_make_hit(it) for it in ranked if compute_probability(it.evidence) >= least]
+        timer.end_stage("fetch", len(commands))
+        ranked = _rank(live, query, meaning, candidates, commands)
+        threshold = request.threshold or 0.0
+        best = [it for it in ranked if it.score >= threshold][: request.limit]
+        hits = tuple(_make_hit(it) for it in best)
+        timer.end_stage("rank", len(hits))
+        explanation = None
+        if request.explain:
+            held = await self.index.load_terms(live, [it.candidate.id for it in best])
+            explainer = CommandExplainer(query, meaning, _make_relevance(live, query), candidates, held)
+            hits = explainer.explain_hits(list(zip(best, hits, strict=True)))
+            explanation = CommandSearchExplanation(
+                stages=timer.list_stages(),
+                indexed=live.items,
+                threshold=threshold,
+                best_score=ranked[0].score if ranked else None,
+                terms=tuple(query.terms),
+                dropped=group_drops(group_command_drops(ranked, candidates, threshold, request.limit)),
+            )
         return CommandsFound(
-            results=tuple(hits[: request.limit]),
-            degraded="lexical" if query.dense is None else None,
+            results=hits,
+            degraded="lexical" if embedded.dense is None else None,
             model=query.model,
+            explanation=explanation,
             took_ms=timer.measure_ms(),
         )
 
@@ -106,26 +120,30 @@ def _rank(
     meaning: Meaning,
     candidates: Sequence[IndexCandidate],
     commands: Mapping[str, IndexedCommand],
-) -> list[_Ranked]:
+) -> list[RankedCommand]:
     """Sort the candidates that the index still has, best first."""
-    relevance = CommandRelevance(derive_command_relevance(query.relevance), live.items)
-    ranked = list[_Ranked]()
+    relevance = _make_relevance(live, query)
+    ranked = list[RankedCommand]()
     for one in candidates:
         if (command := commands.get(one.id)) is not None:
             evidence = relevance.compute_evidence(one.cosine, one.bm25, meaning, command.meaning)
-            ranked.append(_Ranked(evidence, one.cosine, command))
+            ranked.append(RankedCommand(evidence, one, command))
     return sorted(ranked, key=lambda it: it.order)
 
 
-def _make_hit(ranked: _Ranked) -> CommandHit:
+def _make_relevance(live: LiveIndex, query: EmbeddedQuery) -> CommandRelevance:
+    return CommandRelevance(derive_command_relevance(query.relevance), live.items)
+
+
+def _make_hit(ranked: RankedCommand) -> CommandHit:
     command = ranked.command
     return CommandHit(
         id=command.id,
         capability=command.capability,
         command=command.command,
         description=dict(command.description),
-        score=compute_probability(ranked.evidence),
-        cosine=ranked.cosine,
+        score=ranked.score,
+        cosine=ranked.candidate.cosine,
     )
 
 

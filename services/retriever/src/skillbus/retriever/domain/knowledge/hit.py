@@ -5,6 +5,7 @@ from typing import Final
 
 from skillbus.common.paging import JSON_CHARACTER_BYTES, MESSAGE_BYTES
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, SearchKnowledge
+from skillbus.contracts.retriever.search_explanation import ScoreParts
 from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.explanation import list_reasons
 from skillbus.retriever.domain.knowledge.ranking import RankedItem
@@ -14,7 +15,11 @@ REPLY_CHARACTERS: Final = MESSAGE_BYTES // JSON_CHARACTER_BYTES
 
 
 def make_hit(
-    ranked: RankedItem, request: SearchKnowledge, query_terms: Mapping[int, str], held: Container[int]
+    ranked: RankedItem,
+    request: SearchKnowledge,
+    query_terms: Mapping[int, str],
+    held: Container[int],
+    parts: ScoreParts | None = None,
 ) -> KnowledgeHit:
     """Return the hit of an item. `held` has the indices of the terms that the item holds."""
     terms = tuple(term for index, term in query_terms.items() if index in held)
@@ -29,6 +34,7 @@ def make_hit(
         reasons=list_reasons((cosine, ranked.dense_rank), (bm25, ranked.lexical_rank), terms, texts),
         factors=ranked.factors if request.explain else None,
         relevance=compute_probability(ranked.evidence) if request.explain else None,
+        parts=parts,
         indexed=ranked.indexed,
     )
     return cut_content(hit, request.content_characters)

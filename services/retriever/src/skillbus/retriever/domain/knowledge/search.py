@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from skillbus.contracts.learner.index import KnowledgeMatched
+from skillbus.contracts.message import Project
 from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplanation, SearchKnowledge
+from skillbus.contracts.retriever.search_explanation import ScoreParts
 from skillbus.relevance.knowledge_evidence import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.relevance.score import compute_least_evidence, compute_probability
-from skillbus.retriever.domain.explanation import StageTimer
-from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
+from skillbus.retriever.domain.explanation import StageTimer, group_drops, make_score_parts
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder, keep_side
+from skillbus.retriever.domain.knowledge.explanation import KnowledgeDrops
 from skillbus.retriever.domain.knowledge.hit import make_hit
 from skillbus.retriever.domain.knowledge.ports import (
     FoundKnowledge,
@@ -50,7 +53,8 @@ class KnowledgeSearch:
         if live is None:
             matched = await self.record.confirm_candidates(request, ())
             return FoundKnowledge(index_behind=matched.index_behind)
-        query = await self.embedder.embed_query(request.query, (), live.fingerprint)
+        embedded = await self.embedder.embed_query(request.query, (), live.fingerprint)
+        query = keep_side(embedded, request.side)
         timer.end_stage("embed", 0)
         candidates, record = await self._match(live, query, request, max(self.limits.candidates, 2 * top_k), now, timer)
 
@@ -64,13 +68,19 @@ class KnowledgeSearch:
         best = fitting[:top_k]
         held = await self.index.load_terms(live, [it.id for it in best if it.candidate.bm25 is not None])
         terms = dict(zip(query.indices, query.terms, strict=True))
-        hits = tuple(make_hit(it, request, terms, held.get(it.id, ())) for it in best)
+        hits = tuple(
+            make_hit(it, request, terms, held.get(it.id, ()), _split_score(it, relevance) if request.explain else None)
+            for it in best
+        )
         timer.end_stage("rank", len(hits))
 
         explanation = None
         if request.explain:
+            stages = timer.list_stages()
+            passing = [stage.candidates for stage in stages if stage.name == "filter"][-1]
+            drops = KnowledgeDrops(candidates, record.items, ranked, fitting, top_k, relevance)
             explanation = KnowledgeSearchExplanation(
-                stages=timer.list_stages(),
+                stages=stages,
                 indexed=live.items,
                 threshold=compute_probability(least) if request.threshold is None else request.threshold,
                 below_threshold=len(ranked) - len(fitting),
@@ -78,8 +88,20 @@ class KnowledgeSearch:
                 best_score=max((it.score for it in ranked), default=None),
                 terms=tuple(query.terms),
                 projects=record.projects,
+                other_scopes=await self._count_other_scopes(live, request, record.projects, now, passing),
+                dropped=group_drops(drops.group()),
             )
-        return FoundKnowledge(hits, query.model, query.dense is None, record.index_behind, explanation)
+        return FoundKnowledge(hits, query.model, embedded.dense is None, record.index_behind, explanation)
+
+    async def _count_other_scopes(
+        self, live: LiveIndex, request: SearchKnowledge, projects: tuple[Project, ...], now: datetime, passing: int
+    ) -> int:
+        """Return the number of items that pass all filters but the scope."""
+        if request.scope is None:
+            return 0
+        anywhere = request.model_copy(update={"scope": None})
+        wanted = WantedKnowledge(anywhere, projects, (request.at or now).timestamp(), 0)
+        return max(0, await self.index.count_matching(live, wanted) - passing)
 
     async def _match(
         self,
@@ -106,6 +128,10 @@ class KnowledgeSearch:
             if record.projects == projects:
                 return candidates, record
             projects = record.projects
+
+
+def _split_score(it: RankedItem, relevance: KnowledgeRelevance) -> ScoreParts:
+    return make_score_parts(relevance.split_evidence(it.candidate.cosine, it.candidate.bm25))
 
 
 def _select_fitting(

@@ -15,7 +15,7 @@ from skillbus.contracts.retriever.command_resolution import (
     ResolvedQuery,
 )
 from skillbus.contracts.retriever.query_ir import QueryIR
-from skillbus.contracts.retriever.tool_search import SearchStage
+from skillbus.contracts.retriever.search_explanation import SearchStage
 from skillbus.queryir.home import Home
 from skillbus.queryir.recall import DeviceMatch, match_similar, recall_devices
 from skillbus.queryir.sentence import Language

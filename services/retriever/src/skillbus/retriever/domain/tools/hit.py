@@ -9,6 +9,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from skillbus.contracts.indexer.tool_functions import ToolFunction
 from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.search_explanation import ScoreParts
 from skillbus.contracts.retriever.tool_search import ToolHit
 from skillbus.retriever.domain.explanation import list_reasons
 from skillbus.retriever.domain.tools.ranking import RankedTool, SparseWeights
@@ -50,7 +51,12 @@ class IndexedTool(NamedTuple):
 
 
 def make_tool_hit(
-    ranked: RankedTool, tool: IndexedTool, tool_type: ToolType, query_terms: Mapping[int, str], repeats: str | None
+    ranked: RankedTool,
+    tool: IndexedTool,
+    tool_type: ToolType,
+    query_terms: Mapping[int, str],
+    repeats: str | None,
+    parts: ScoreParts | None = None,
 ) -> ToolHit:
     """Return the hit of a tool. `query_terms` are by their indices; `repeats` is the hit above that it repeats."""
     terms = tuple(term for index, term in query_terms.items() if index in tool.weights)
@@ -74,6 +80,7 @@ def make_tool_hit(
         tags=tool.tags,
         metadata={**tool.metadata, "type": tool_type.value},
         reasons=list_reasons((ranked.cosine, ranked.dense_rank), (ranked.bm25, ranked.lexical_rank), terms, texts),
+        parts=parts,
         repeats=repeats,
         functions=None if tool.functions is None else _FUNCTIONS.validate_json(tool.functions),
     )

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from skillbus.relevance.score import Relevance, compute_probability, compute_rarest_idf
+from skillbus.retriever.domain.explanation import number_places
 from skillbus.retriever.domain.index import IndexCandidate
 
 ALIKE: Final = 0.5
@@ -58,8 +59,8 @@ def rank_candidates(candidates: Sequence[IndexCandidate], relevance: Relevance, 
     idf = compute_rarest_idf(indexed)
     scored = [(relevance.compute_evidence(c.cosine, (c.bm25 or 0.0) / idf), c) for c in candidates]
     scored.sort(key=lambda pair: (-pair[0], math.inf if pair[1].cosine is None else -pair[1].cosine, pair[1].id))
-    dense = _number_places((-c.cosine, c.id) for c in candidates if c.cosine is not None)
-    lexical = _number_places((-c.bm25, c.id) for c in candidates if c.bm25 is not None)
+    dense = number_places((-c.cosine, c.id) for c in candidates if c.cosine is not None)
+    lexical = number_places((-c.bm25, c.id) for c in candidates if c.bm25 is not None)
     return tuple(
         RankedTool(found.id, evidence, found.cosine, found.bm25, dense.get(found.id), lexical.get(found.id))
         for evidence, found in scored
@@ -99,7 +100,3 @@ def _compare(vectors: Sequence[SparseWeights]) -> list[list[float]]:
     matrix /= np.where(norms == 0, 1.0, norms)
     cosines: list[list[float]] = (matrix @ matrix.T).round(_DIGITS).tolist()
     return cosines
-
-
-def _number_places(best_first: Iterator[tuple[float, str]]) -> dict[str, int]:
-    return {point: place for place, (_, point) in enumerate(sorted(best_first), start=1)}

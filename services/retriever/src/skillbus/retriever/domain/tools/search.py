@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.search_explanation import DropCause, DroppedHit
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation, ToolsFound
 from skillbus.relevance.score import compute_least_evidence, compute_probability
 from skillbus.relevance.sentences import split_sentences
-from skillbus.retriever.domain.explanation import StageTimer
-from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
+from skillbus.retriever.domain.explanation import StageTimer, group_drops
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder, keep_side
+from skillbus.retriever.domain.tools.explanation import ToolDrops, describe_drops, list_shown, split_score
 from skillbus.retriever.domain.tools.hit import IndexedTool, make_tool_hit
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
 
@@ -43,6 +45,10 @@ class ToolIndex(Protocol):
         """Return the number of tools of a project; it may be some seconds old."""
         ...
 
+    async def count_matching(self, live: LiveIndex, wanted: WantedTools) -> int:
+        """Return the number of tools that pass the filters."""
+        ...
+
     async def find_candidates(
         self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedTools
     ) -> Sequence[IndexCandidate]:
@@ -62,6 +68,8 @@ class _Loaded:
     ranked: tuple[RankedTool, ...]
     tools: Mapping[str, IndexedTool]
     types: Mapping[str, ToolType]
+    asked: frozenset[str] = frozenset()
+    """Points that were asked for, also those that the index has no more."""
 
     def fill(self, request: SearchTools) -> bool:
         """Return whether they are as many as the request may have."""
@@ -90,34 +98,58 @@ class ToolSearch:
         if live is None:
             return ToolsFound(results=(), took_ms=timer.measure_ms())
         parts = () if request.split is False else split_sentences(request.query)
-        query = await self.embedder.embed_query(request.query, parts, live.fingerprint)
+        embedded = await self.embedder.embed_query(request.query, parts, live.fingerprint)
+        query = keep_side(embedded, request.side)
         timer.end_stage("embed", 0)
-        candidates = await self.index.find_candidates(live, query, self._make_wanted(request))
+        wanted = self._make_wanted(request)
+        if request.explain:
+            timer.end_stage("filter", await self.index.count_matching(live, wanted))
+        candidates = await self.index.find_candidates(live, query, wanted)
         timer.end_stage("candidates", len(candidates))
         ranked = rank_candidates(candidates, query.relevance, live.items)
         timer.end_stage("rank", len(ranked))
-        least = compute_least_evidence(self.fits, await self.index.count_project(live, request.project))
+        indexed = await self.index.count_project(live, request.project)
+        least = compute_least_evidence(self.fits, indexed)
         fitting = _select_fitting(ranked, request.threshold, least)
         loaded = await self._load(live, fitting, request)
-        hits = tuple(_select_hits(loaded, query, request))
+        found = tuple(_select_tools(loaded, request))
+        hits = tuple(_make_hits(found, loaded, query, live, explain=request.explain))
         timer.end_stage("fetch", len(hits))
         explanation = None
         if request.explain:
             explanation = ToolSearchExplanation(
                 stages=timer.list_stages(),
+                indexed=indexed,
                 threshold=compute_probability(least) if request.threshold is None else request.threshold,
                 below_threshold=len(ranked) - len(fitting),
                 best_score=ranked[0].score if ranked else None,
                 terms=tuple(query.terms),
+                dropped=group_drops(await self._describe_drops(live, request, ranked, fitting, loaded, found)),
             )
         return ToolsFound(
             results=hits,
-            degraded="lexical" if query.dense is None else None,
+            degraded="lexical" if embedded.dense is None else None,
             model=query.model,
             split=parts if query.parts else (),
             explanation=explanation,
             took_ms=timer.measure_ms(),
         )
+
+    async def _describe_drops(
+        self,
+        live: LiveIndex,
+        request: SearchTools,
+        ranked: tuple[RankedTool, ...],
+        fitting: tuple[RankedTool, ...],
+        loaded: _Loaded,
+        found: tuple[RankedTool, ...],
+    ) -> dict[DropCause, list[DroppedHit]]:
+        """Return the candidates that are no hits, by cause, with the names of those that a reply shows."""
+        fit = frozenset(it.id for it in fitting)
+        drops = ToolDrops(request, fit, loaded.asked, loaded.types, [it.id for it in found]).group(ranked)
+        unknown = [point for point in list_shown(drops) if point not in loaded.asked]
+        tools = {**loaded.tools, **await self.index.load_tools(live, unknown, functions=False)}
+        return describe_drops(drops, {point: (tool.id, tool.name) for point, tool in tools.items()})
 
     def _make_wanted(self, request: SearchTools) -> WantedTools:
         types = request.tool_types
@@ -141,7 +173,8 @@ class ToolSearch:
             tools = await self.index.load_tools(live, [it.id for it in some], functions=request.functions)
             types = {point: kind for point, tool in tools.items() if (kind := tool.read_type())}
             usable = tuple(it for it in some if it.id in types)
-            loaded = _Loaded(loaded.ranked + usable, {**loaded.tools, **tools}, {**loaded.types, **types})
+            asked = loaded.asked | {it.id for it in some}
+            loaded = _Loaded(loaded.ranked + usable, {**loaded.tools, **tools}, {**loaded.types, **types}, asked)
             if loaded.fill(request):
                 break
         return loaded
@@ -159,23 +192,33 @@ def _select_fitting(ranked: tuple[RankedTool, ...], threshold: float | None, lea
     return ranked if fits else ()
 
 
-def _select_hits(loaded: _Loaded, query: EmbeddedQuery, request: SearchTools) -> Iterator[ToolHit]:
+def _select_tools(loaded: _Loaded, request: SearchTools) -> Iterator[RankedTool]:
     """Yield the first `limit` tools, diversified, within the quotas and the threshold."""
-    terms = dict(zip(query.indices, query.terms, strict=True))
     weights = {it.id: loaded.tools[it.id].weights for it in loaded.ranked}
-    given: dict[str, ToolType] = {}
-    room = _FUNCTIONS_BYTES
+    given = list[ToolType]()
     for it in diversify(loaded.ranked, weights):
         if len(given) == request.limit or it.score < (request.threshold or 0.0):
             return
         kind = loaded.types[it.id]
-        if kind in request.quotas and list(given.values()).count(kind) >= request.quotas[kind]:
+        if kind in request.quotas and given.count(kind) >= request.quotas[kind]:
             continue
+        given.append(kind)
+        yield it
+
+
+def _make_hits(
+    found: tuple[RankedTool, ...], loaded: _Loaded, query: EmbeddedQuery, live: LiveIndex, *, explain: bool
+) -> Iterator[ToolHit]:
+    """Yield the hits, with their functions while the reply has room for them."""
+    terms = dict(zip(query.indices, query.terms, strict=True))
+    given, room = set[str](), _FUNCTIONS_BYTES
+    for it in found:
         repeats = loaded.tools[it.repeats].id if it.repeats in given else None
-        given[it.id] = kind
+        given.add(it.id)
         tool = loaded.tools[it.id]
         size = 0 if tool.functions is None else len(tool.functions.encode())
         if size > room:
             tool, size = tool._replace(functions=None), 0
         room -= size
-        yield make_tool_hit(it, tool, kind, terms, repeats)
+        parts = split_score(it, query.relevance, live.items) if explain else None
+        yield make_tool_hit(it, tool, loaded.types[it.id], terms, repeats, parts)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from sqlalchemy import func, select
@@ -25,7 +25,7 @@ from skillbus.learner.adapters.sql.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage_store import VOTES_OF_AN_ITEM, SqlUsage
 from skillbus.learner.domain.errors import UnknownItemError
-from skillbus.learner.domain.usage import UsageTracker, hash_query
+from skillbus.learner.domain.usage import UsageTracker, estimate_rate, hash_query
 
 from .knowledge import BEGIN, Knowledge, fetch
 
@@ -322,3 +322,22 @@ async def test_an_item_with_many_scenes_names_those_it_is_used_for_most(knowledg
     await use(knowledge, "again", item, scene="scene-24")
     now = await of(knowledge, item)
     assert (now.shown, len(now.scenes), now.scenes["scene-24"]) == (26, 20, 2)
+
+
+async def test_each_day_has_its_requests_and_votes_also_a_day_without_any(knowledge: Knowledge) -> None:
+    first, second = await knowledge.create(), await knowledge.create()
+    await use(knowledge, "r1", first, second)
+    await use(knowledge, "r2", first, applied=True)
+    await use(knowledge, "r3")
+    await use(knowledge, "r4", second, age=2 * DAY)
+    await use(knowledge, "r5", second, age=3 * DAY)
+    await use(knowledge, "other", project="other")
+    await vote(knowledge, first, True)
+    await vote(knowledge, second, False)
+    before, between, today = (await stats(knowledge, days=3)).daily
+    assert today.day == knowledge.clock.at.astimezone(UTC).date()
+    assert (today.searches, today.contexts, today.uses, today.unanswered) == (2, 1, 3, 1)
+    assert today.feedback == estimate_rate(1, 1)
+    assert (between.day, between.searches, between.feedback) == (today.day - DAY, 0, None)
+    assert (before.day, before.searches, before.uses, before.unanswered) == (today.day - 2 * DAY, 1, 1, 0)
+    assert (await stats(knowledge)).daily == ()

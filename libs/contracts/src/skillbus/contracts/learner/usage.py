@@ -3,6 +3,7 @@
 Feedback moves an item up or down a little in searches. Being shown does not.
 """
 
+from datetime import date
 from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
@@ -118,6 +119,22 @@ class GetKnowledgeStats(ProjectMessage):
     """Days without a change or positive feedback after which an item is stale."""
     limit: int = Field(default=20, ge=0, le=100)
     """Most entries of each report."""
+    days: int = Field(default=0, ge=0, le=366)
+    """Days of the report `daily`, of which today is the last. 0 means none."""
+
+
+class DailyUsage(Message):
+    """Requests and votes of one day in UTC."""
+
+    day: date
+    searches: int = 0
+    contexts: int = 0
+    uses: int = 0
+    """Number of items in the replies."""
+    unanswered: int = 0
+    """Number of searches and contexts without a result."""
+    feedback: HelpfulRate | None = None
+    """Votes of the day that still count. Absent without any."""
 
 
 class UnansweredQuery(Message):
@@ -151,6 +168,8 @@ class KnowledgeStats(Message):
     least_helpful: tuple[ItemUsage, ...] = ()
     """Items with the lowest upper end of their rate's interval."""
     unanswered: tuple[UnansweredQuery, ...] = ()
+    daily: tuple[DailyUsage, ...] = ()
+    """Requests and votes by day, oldest first, also of days without any. Requests are kept for some months only."""
 
 
 GIVE_FEEDBACK: Final = Endpoint(

@@ -73,7 +73,8 @@ class UsageRecord(Protocol):
     async def get_usage(self, named: GetKnowledgeUsage) -> ItemUsage:
         """Return the use of an item of the project. Raises UnknownItemError."""
 
-    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats: ...
+    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime, now: datetime) -> KnowledgeStats:
+        """Return the statistics of a project. Items without a change since `stale_before` can be stale."""
 
     async def remove_requests(self, before: datetime) -> bool:
         """Remove some requests older than `before`, and return True if there may be more."""
@@ -91,7 +92,8 @@ class UsageTracker:
         return await self.record.record_vote(feedback, hash_query(feedback.query), self.now())
 
     async def get_stats(self, asked: GetKnowledgeStats) -> KnowledgeStats:
-        return await self.record.get_stats(asked, self.now() - timedelta(days=asked.stale_after_days))
+        now = self.now()
+        return await self.record.get_stats(asked, now - timedelta(days=asked.stale_after_days), now)
 
     async def remove_expired(self) -> bool:
         """Remove some expired requests, and return True if there may be more."""

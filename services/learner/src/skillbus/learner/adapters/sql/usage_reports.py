@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 
 from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeStatus
 from skillbus.contracts.learner.usage import GetKnowledgeStats, ItemUsage, KnowledgeStats, UnansweredQuery
+from skillbus.learner.adapters.sql.daily_usage import load_daily_usage
 from skillbus.learner.adapters.sql.finder_record import UNINDEXED
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.domain.usage import estimate_rate
@@ -83,7 +84,9 @@ def _to_usage(item: str, title: str, counts: _Counts) -> ItemUsage:
     )
 
 
-def load_stats(connection: Connection, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
+def load_stats(
+    connection: Connection, asked: GetKnowledgeStats, stale_before: datetime, now: datetime
+) -> KnowledgeStats:
     """Return statistics of a project: uses of its items, and requests of its callers."""
     project, limit = asked.project, asked.limit
     active = and_(_columns.project == project, _columns.status == KnowledgeStatus.ACTIVE.value)
@@ -132,6 +135,7 @@ def load_stats(connection: Connection, asked: GetKnowledgeStats, stale_before: d
         stale_count=_count_items(connection, stale),
         least_helpful=shown["least_helpful"],
         unanswered=_load_unanswered(connection, asked),
+        daily=load_daily_usage(connection, project, asked.days, now),
     )
 
 

@@ -81,8 +81,8 @@ class SqlUsage:
 
         return await self.database.read(work)
 
-    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
-        return await self.database.read(lambda connection: load_stats(connection, asked, stale_before))
+    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime, now: datetime) -> KnowledgeStats:
+        return await self.database.read(lambda connection: load_stats(connection, asked, stale_before, now))
 
     async def remove_requests(self, before: datetime) -> bool:
         old = select(REQUESTS.c.request_id).where(REQUESTS.c.at < before).limit(_REMOVED_REQUESTS)

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.learner.learned import LearnedKind
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.learned import LearnedKind, ReportPart
 from skillbus.contracts.learner.learning_jobs import (
     GET_LEARNING_REPORT,
     GetLearningReport,
     LearningInputKind,
+    LearningReport,
     LearningStatus,
     RunContext,
 )
@@ -31,6 +33,10 @@ def make_suite(*failed: int) -> str:
     return f'<testsuite name="s" timestamp="2026-01-01T00:00:00">{cases}</testsuite>'
 
 
+async def ask_part(bus: Bus, job: str, part: ReportPart) -> LearningReport:
+    return await bus.caller.call(GET_LEARNING_REPORT, GetLearningReport(id=job, part=part))
+
+
 @pytest.mark.spec("knowledge-base.md § 从日志解析中学习")
 @pytest.mark.spec("knowledge-base.md § 从测试失败中学习")
 async def test_logs_and_failed_tests_become_pending_items_with_their_source(bus: Bus, tmp_path: Path) -> None:
@@ -42,7 +48,19 @@ async def test_logs_and_failed_tests_become_pending_items_with_their_source(bus:
         report = await bus.caller.call(GET_LEARNING_REPORT, GetLearningReport(id=job.id))
         found = await export_pending(bus)
         again = await learn(bus, make_file("app.log", log))
+        parts = {part: await ask_part(bus, job.id, part) for part in ReportPart}
+        kept = await bus.caller.call(GET_LEARNING_REPORT, GetLearningReport(id=job.id, kind=LearnedKind.INCIDENT))
     assert (job.status, again.new_items) == (LearningStatus.DONE, 0)
+    assert (parts[ReportPart.FILES].files, parts[ReportPart.ITEMS].items) == (report.files, report.items)
+    assert {item.status for item in report.items} == {KnowledgeStatus.PENDING}
+    assert {item.kind for item in kept.items} == {LearnedKind.INCIDENT}
+    [template] = parts[ReportPart.TEMPLATES].templates
+    assert (template.count, template.level) == (30, "error")
+    [suite] = parts[ReportPart.SUITES].suites
+    assert [(run.run, run.passed, run.failed) for run in suite.runs] == [("r1", 7, 1)]
+    totals = report.totals
+    assert (totals.files, totals.templates, totals.suites, totals.lines) == (3, 1, 1, 30)
+    assert totals.items == len(report.items) == sum(totals.kinds.values())
     assert [(file.path, file.status.value) for file in report.files] == [
         ("app.log", "read"),
         ("report.xml", "read"),

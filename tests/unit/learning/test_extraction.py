@@ -13,7 +13,7 @@ import pytest
 from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedKind
 from skillbus.contracts.learner.learning_jobs import LearningInputKind, RunContext
 from skillbus.learning.extraction import extract
-from skillbus.learning.job import Extraction, ExtractionJob, JobFile, ReadingProgress
+from skillbus.learning.job import Extraction, ExtractionJob, ExtractionSettings, JobFile, ReadingProgress
 from skillbus.learning.test_runs.values import TestRun
 
 _REFUSED = "2026-01-01 10:00:{:02} ERROR [pool] connection to 10.0.0.7:5432 refused, password=kanari8Vogel\n"
@@ -177,3 +177,39 @@ def test_a_report_that_contradicts_another_one_is_an_error_of_its_file(tmp_path:
     folder = f"{_HOME}/ci"
     found = _extract(_job(tmp_path, {f"{folder}/run1.junit.xml": _suite(3), f"{folder}/run1.report.xml": _suite()}))
     assert [file.status for file in found.files] == [LearnedFileStatus.READ, LearnedFileStatus.FAILED]
+
+
+def test_templates_are_reported_with_counts_lines_and_times_the_most_severe_first(tmp_path: Path) -> None:
+    ready = "".join(f"2026-01-01 11:00:{second:02} INFO [pool] {second} workers ready\n" for second in range(50))
+    found = _extract(_job(tmp_path, {"app.log": _LOG + ready.encode()}))
+    refused, workers = found.templates
+    assert (refused.level, refused.count, refused.first_line, refused.last_line) == ("error", 30, 1, 30)
+    assert (refused.first_time, refused.last_time) == ("2026-01-01 10:00:00", "2026-01-01 10:00:29")
+    assert "<*>" in refused.text
+    assert refused.evidence[0].line == 1
+    assert (workers.text, workers.level, workers.count) == ("[pool] <*> workers ready", "info", 50)
+    assert [(file.lines, file.templates) for file in found.files] == [(80, 2)]
+    assert found.redactions["ip"] >= 1
+    assert "kanari8Vogel" not in found.model_dump_json()
+
+
+def test_only_the_most_severe_and_frequent_templates_of_a_job_are_reported(tmp_path: Path) -> None:
+    ready = b"2026-01-01 11:00:00 INFO [pool] workers ready\n" * 99
+    job = _job(tmp_path, {"a.log": ready, "b.log": _LOG})
+    found = _extract(job.model_copy(update={"settings": ExtractionSettings(max_templates=1)}))
+    assert [template.level for template in found.templates] == ["error"]
+    assert [file.templates for file in found.files] == [1, 1]
+
+
+def test_a_flaky_test_is_reported_with_its_result_in_each_run_of_its_suite(tmp_path: Path) -> None:
+    context = RunContext(commit="c1")
+    files = {"r/run1.xml": _suite(), "r/run2.xml": _suite(3), "r/run3.xml": _suite()}
+    [suite] = _extract(_job(tmp_path, files, context=context)).suites
+    assert suite.folder == "r"
+    assert [(run.run, run.commit, run.passed, run.failed) for run in suite.runs] == [
+        ("r/run1", "c1", 8, 0),
+        ("r/run2", "c1", 7, 1),
+        ("r/run3", "c1", 8, 0),
+    ]
+    [test] = suite.tests
+    assert (test.kind, test.outcomes) == (LearnedKind.FLAKY, ("passed", "failed", "passed"))

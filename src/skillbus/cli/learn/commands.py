@@ -12,6 +12,7 @@ from skillbus.cli.knowledge.options import By, build_headers
 from skillbus.cli.options import build_request
 from skillbus.cli.session import Session, remote_command
 from skillbus.client.call import join_path
+from skillbus.contracts.learner.learned import ReportPart
 from skillbus.contracts.learner.learning_jobs import (
     LearningCancelled,
     LearningInputKind,
@@ -45,7 +46,10 @@ Run = Annotated[str | None, typer.Option("--run", help="Id of the test run.")]
 Commit = Annotated[str | None, typer.Option("--commit", help="Commit that was tested.")]
 Branch = Annotated[str | None, typer.Option("--branch", help="Branch that was tested.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Id of the job, as `skillbus learn jobs` shows it.")]
+Templates = Annotated[bool, typer.Option("--templates", help="Templates of the job's logs, the most severe first.")]
+Runs = Annotated[bool, typer.Option("--runs", help="Last runs of the job's test suites.")]
 Status = Annotated[LearningStatus | None, typer.Option("--status", help="Only jobs with this status.")]
+OfWhat = Annotated[LearningInputKind | None, typer.Option("--what", help="Only jobs of files of this kind.")]
 OfSource = Annotated[str | None, typer.Option("--source", help="Only jobs of this source.")]
 OfTask = Annotated[str | None, typer.Option("--task", help="Only jobs of this task.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Largest number of jobs.")]
@@ -94,12 +98,17 @@ async def learn_files(  # noqa: PLR0913 (one parameter for each option)
 
 @remote_command("skillbus learn jobs --status failed")
 async def list_jobs(
-    session: Session, status: Status = None, source: OfSource = None, task: OfTask = None, limit: Limit = 20
+    session: Session,
+    status: Status = None,
+    what: OfWhat = None,
+    source: OfSource = None,
+    task: OfTask = None,
+    limit: Limit = 20,
 ) -> None:
     """List the jobs, newest first."""
     from skillbus.cli.learn.view import render_jobs  # noqa: PLC0415
 
-    filters = build_request(ListLearningJobs, {"status": status, "source": source, "task": task})
+    filters = build_request(ListLearningJobs, {"status": status, "what": what, "source": source, "task": task})
     params = filters.model_dump(mode="json", exclude_unset=True)
     found, _ = await session.connection.list_rows(
         LearningJobsListed,
@@ -114,8 +123,14 @@ async def list_jobs(
 
 
 @remote_command("skillbus learn show 01890000-0000-7000-8000-000000000000")
-async def show_job(session: Session, job_id: JobId) -> None:
-    """Show a job with its report: the result of each file, and the items with their evidence."""
+async def show_job(session: Session, job_id: JobId, *, templates: Templates = False, runs: Runs = False) -> None:
+    """Show a job with its report: the result of each file, and the items with their evidence.
+
+    --templates shows the templates of its logs instead, --runs the last runs of its test suites.
+    """
+    if templates or runs:
+        await _show_part(session, job_id, ReportPart.TEMPLATES if templates else ReportPart.SUITES)
+        return
     path = join_path(LEARNING_JOBS, job_id)
     await _show_report(
         session, await session.connection.request(LearningJob, "GET", path, params=session.connection.scope)
@@ -153,12 +168,22 @@ async def manage_sources(session: Session, source: SourceName = None, enabled: E
     session.output.show_result(switch, lambda: f"{switch.source}: learning is {'on' if switch.enabled else 'off'}")
 
 
+async def _show_part(session: Session, job_id: str, part: ReportPart) -> None:
+    """Show one part of a job's report."""
+    from skillbus.cli.learn.job_follower import fetch_report  # noqa: PLC0415
+    from skillbus.cli.learn.view import render_suites, render_templates  # noqa: PLC0415
+
+    report = await fetch_report(session.connection, job_id, part)
+    render = render_templates if part is ReportPart.TEMPLATES else render_suites
+    session.output.show_result(report.model_dump(mode="json", include={"job", part.value}), lambda: render(report))
+
+
 async def _show_report(session: Session, job: LearningJob, *, is_repeated: bool = False) -> None:
     """Show a job and its report. Exits with 1 if the job failed."""
     from skillbus.cli.learn.job_follower import fetch_report  # noqa: PLC0415
     from skillbus.cli.learn.view import render_report  # noqa: PLC0415
 
-    report = await fetch_report(session.connection, job)
+    report = await fetch_report(session.connection, job.id)
     known: dict[str, object] = {"job": job.model_dump(mode="json"), "repeated": is_repeated}
     document = {**known, **report.model_dump(mode="json", include={"files", "items", "model_use"})}
     session.output.show_result(document, lambda: render_report(report, is_repeated=is_repeated))

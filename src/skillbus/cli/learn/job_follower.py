@@ -11,6 +11,7 @@ from skillbus.cli.errors import LocalFileError, NoAnswerError, ProblemError, Sto
 from skillbus.cli.output import ShowBytes
 from skillbus.client.call import join_path
 from skillbus.client.operations.learning import UploadedFile, build_form
+from skillbus.contracts.learner.learned import ReportPart
 from skillbus.contracts.learner.learning_jobs import (
     LearningCancelled,
     LearningInputKind,
@@ -93,19 +94,24 @@ async def follow_job(session: "Session", job: LearningJob, headers: Mapping[byte
     return job
 
 
-async def fetch_report(connection: "ApiConnection", job: LearningJob) -> LearningReport:
-    """Return the whole report of a job."""
-    path, pages = join_path(LEARNING_JOBS, job.id, "report"), list[LearningReport]()
+async def fetch_report(connection: "ApiConnection", job_id: str, part: ReportPart | None = None) -> LearningReport:
+    """Return the whole report of a job, or one part of it."""
+    path, pages = join_path(LEARNING_JOBS, job_id, "report"), list[LearningReport]()
+    wanted = {**connection.scope, **({} if part is None else {"part": part.value})}
     following: int | None = 0
     while following is not None:
-        params = {"after": str(following), "limit": str(_PAGE), **connection.scope}
+        params = {"after": str(following), "limit": str(_PAGE), **wanted}
         pages.append(await connection.request(LearningReport, "GET", path, params=params))
         following = pages[-1].next
+    last = pages[-1]
     return LearningReport(
-        job=pages[-1].job,
+        job=last.job,
         files=tuple(file for page in pages for file in page.files),
         items=tuple(item for page in pages for item in page.items),
-        model_use=pages[-1].model_use,
+        templates=tuple(template for page in pages for template in page.templates),
+        suites=tuple(suite for page in pages for suite in page.suites),
+        totals=last.totals,
+        model_use=last.model_use,
     )
 
 

@@ -8,11 +8,18 @@ from rich.text import Text
 
 from skillbus.cli import tables
 from skillbus.cli.output import clean_line, format_number, format_size
-from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedItem
+from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedItem, TestOutcome
 from skillbus.contracts.learner.learning_jobs import LearningJob, LearningReport, LearningStatus, LearningSwitch
 from skillbus.contracts.learner.proposals import ProposalKind
 
 _QUOTE_CHARACTERS: Final = 120
+_RESULTS: Final = {
+    TestOutcome.PASSED: "p",
+    TestOutcome.FAILED: "F",
+    TestOutcome.BOTH: "B",
+    TestOutcome.SKIPPED: "s",
+    TestOutcome.ABSENT: ".",
+}
 _FILES: Final = 50
 """Files with problems that are shown. `--json` has all."""
 
@@ -55,6 +62,39 @@ def render_report(report: LearningReport, *, is_repeated: bool = False) -> Rende
         rows_of_files = [(file.path, file.status.value, file.error or "") for file in problems[:_FILES]]
         parts += [tables.build_table(("file", "result", "reason"), rows_of_files), Text()]
     return Group(*parts, Text(_summarize(report, is_repeated=is_repeated), "dim"))
+
+
+def render_templates(report: LearningReport) -> RenderableType:
+    """Render the templates of a job's logs."""
+    if not report.templates:
+        return Text("The job has read no log.")
+    headings = ("level", "count", "template", "file", "lines")
+    rows = [
+        (one.level.value, str(one.count), one.text, one.file, f"{one.first_line}-{one.last_line}")
+        for one in report.templates
+    ]
+    table = tables.build_table(headings, rows, numbers=("count",), whole=("level", "lines"), optional=("file",))
+    return Group(table, Text(format_number(len(rows), "template"), "dim"))
+
+
+def render_suites(report: LearningReport) -> RenderableType:
+    """Render the last runs of test suites, and the tests of findings with their results, oldest first."""
+    if not report.suites:
+        return Text("The job has read no report of a test run.")
+    parts: list[RenderableType] = []
+    for suite in report.suites:
+        rows = [
+            (suite.folder, run.run, run.commit[:12], *map(str, (run.passed, run.failed, run.skipped)))
+            for run in suite.runs
+        ]
+        headings, numbers = ("suite", "run", "commit", "passed", "failed", "skipped"), ("passed", "failed", "skipped")
+        parts += [tables.build_table(headings, rows, numbers=numbers, optional=("suite", "commit")), Text()]
+        results = [
+            (one.test, one.kind.value, "".join(_RESULTS[outcome] for outcome in one.outcomes)) for one in suite.tests
+        ]
+        if results:
+            parts += [tables.build_table(("test", "kind", "results"), results, whole=("kind", "results")), Text()]
+    return Group(*parts, Text("p passed, F failed, B both in one run, s skipped, . absent", "dim"))
 
 
 def _format_item(item: LearnedItem) -> tuple[str, ...]:

@@ -9,13 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from skillbus.contracts.learner.learned import EvidenceQuote, LearnedFile, LearnedFileStatus, LearnedItem
+from skillbus.contracts.learner.learned import (
+    EvidenceQuote,
+    LearnedFile,
+    LearnedFileStatus,
+    LearnedItem,
+    LearnedSuite,
+    LearnedTemplate,
+    LogLevel,
+)
 from skillbus.contracts.learner.learning_jobs import LearningInputKind, RunContext
 from skillbus.learning.job import Extraction, ExtractionJob, JobFile, QuotedSection, ReadingProgress
 from skillbus.learning.joining import join_items
 from skillbus.learning.logs.learning import LogFindings, learn_from_log
-from skillbus.learning.logs.records.severity import Severity
-from skillbus.learning.redaction import redact_commit, redact_path, redact_text
+from skillbus.learning.redaction import count_redactions, redact_commit, redact_path, redact_text
 from skillbus.learning.sources.file_format import START_BYTES, FileFormat, UnknownFormatError, recognize_format
 from skillbus.learning.sources.source_file import READ_ERRORS, SourceFile, list_source_files
 from skillbus.learning.sources.text_lines import decode_text, read_lines, read_text
@@ -23,6 +30,7 @@ from skillbus.learning.test_runs.joining import ListedRun, read_run_list
 from skillbus.learning.test_runs.junit import read_junit
 from skillbus.learning.test_runs.learning import learn_from_runs
 from skillbus.learning.test_runs.pytest_json import read_pytest_json
+from skillbus.learning.test_runs.suite_summary import summarize_suite
 from skillbus.learning.test_runs.values import TestRun
 from skillbus.learning.traffic.access_log import read_access_log
 from skillbus.learning.traffic.calls import HttpCall
@@ -32,6 +40,7 @@ from skillbus.learning.traffic.learning import learn_from_calls
 _OF_TESTS: Final = frozenset({FileFormat.JUNIT, FileFormat.PYTEST_JSON, FileFormat.RUN_LIST})
 _RUN_LIST_BYTES: Final = 16 * 1024 * 1024
 _LINES_BETWEEN_REPORTS: Final = 10_000
+_LEVELS: Final = tuple(LogLevel)
 _FILE_ERRORS: Final = (*READ_ERRORS, ValueError, OverflowError, RecursionError)
 """Errors of one file. `UnreadableRunError` and `UnreadableTrafficError` are ValueErrors."""
 
@@ -47,6 +56,12 @@ class _Reader:
     sections: list[QuotedSection] = field(default_factory=list)
     runs: list[TestRun] = field(default_factory=list)
     listed: list[ListedRun] = field(default_factory=list)
+    templates: list[LearnedTemplate] = field(default_factory=list)
+    suites: list[LearnedSuite] = field(default_factory=list)
+    lines: int = 0
+    """Lines of the current file."""
+    found_templates: int = 0
+    """Templates of the current file."""
     files_done: int = 0
     bytes_done: int = 0
 
@@ -64,6 +79,7 @@ class _Reader:
 
     def _read_source(self, source: SourceFile, size_bytes: int) -> None:
         format_name = ""
+        self.lines = self.found_templates = 0
         try:
             found = recognize_format(source.name, source.read_start(START_BYTES))
             format_name = found.value
@@ -106,13 +122,15 @@ class _Reader:
 
     def _add_log(self, found: LogFindings) -> int:
         self._add_items(found.items)
-        severe_first = sorted(found.templates, key=lambda it: (-max(it.level, Severity.INFO), -it.count))
+        severe_first = sorted(found.templates, key=_rank_template)
+        self.templates = sorted([*self.templates, *severe_first], key=_rank_template)[: self.job.settings.max_templates]
         most = self.job.settings.max_sections
         for template in severe_first[:most]:
             if len(self.sections) >= most:
                 break
             title = f"{template.level.name}, {template.count} times"
-            self.sections += [_quote_section(title, quote) for quote in template.quotes[:2]]
+            self.sections += [_quote_section(title, quote) for quote in template.evidence[:2]]
+        self.found_templates = len(found.templates)
         return found.records
 
     def _add_items(self, items: Iterable[LearnedItem]) -> None:
@@ -125,13 +143,16 @@ class _Reader:
     def _add_file(
         self, name: str, status: LearnedFileStatus, format_name: str, records: int = 0, error: str | None = None
     ) -> None:
-        self.files.append(LearnedFile(path=name, status=status, format=format_name, records=records, error=error))
+        file = LearnedFile(path=name, status=status, format=format_name, records=records, error=error)
+        read = {"lines": self.lines, "templates": self.found_templates}
+        self.files.append(file.model_copy(update=read if status is LearnedFileStatus.READ else {}))
 
     def _follow_lines(self, lines: Iterator[str], size_bytes: int) -> Iterator[str]:
         """Yield the lines, and report progress. Of a compressed file it is estimated, up to the size of the file."""
         seen = 0
         for number, line in enumerate(lines):
             seen += len(line) + 1
+            self.lines = number + 1
             if number % _LINES_BETWEEN_REPORTS == 0:
                 self._report(min(seen, size_bytes))
             yield line
@@ -151,7 +172,17 @@ def extract(job: ExtractionJob, history: Sequence[TestRun], report: Callable[[Re
     runs, files = _learn_from_suites(reader, history)
     items = join_items(reader.items, job.settings.max_items)
     sections = [*_quote_items(items), *reader.sections][: job.settings.max_sections]
-    return Extraction(files=tuple(files), items=items, digest=tuple(sections), runs=tuple(runs))
+    quotes = {quote for item in items for quote in item.evidence}
+    quotes |= {quote for template in reader.templates for quote in template.evidence}
+    return Extraction(
+        files=tuple(files),
+        items=items,
+        digest=tuple(sections),
+        runs=tuple(runs),
+        templates=tuple(reader.templates),
+        suites=tuple(reader.suites),
+        redactions=count_redactions(quote.quote for quote in quotes),
+    )
 
 
 def _require_wanted(found: FileFormat, what: LearningInputKind) -> None:
@@ -173,6 +204,7 @@ def _learn_from_suites(reader: _Reader, history: Sequence[TestRun]) -> tuple[lis
     for folder in sorted(changed):
         found = learn_from_runs(suites[folder], reader.job.settings.tests, reader.listed)
         reader.items += found.items
+        reader.suites.append(summarize_suite(folder, found))
         errors |= found.errors
         new += [run for run in found.runs if run not in history]
     files = [
@@ -196,6 +228,11 @@ def _apply_context(runs: Sequence[TestRun], context: RunContext) -> Iterator[Tes
         if context.branch and not run.branch:
             known["branch"] = redact_text(context.branch)
         yield run.model_copy(update=known)
+
+
+def _rank_template(template: LearnedTemplate) -> tuple[int, int]:
+    """Return a sort key: the most severe first, then the most frequent. Without a level it counts as information."""
+    return -max(_LEVELS.index(template.level), _LEVELS.index(LogLevel.INFO)), -template.count
 
 
 def _quote_items(items: Iterable[LearnedItem]) -> Iterator[QuotedSection]:

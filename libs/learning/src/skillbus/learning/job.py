@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from skillbus.contracts.learner.learned import LearnedFile, LearnedItem
+from skillbus.contracts.learner.learned import LearnedFile, LearnedItem, LearnedSuite, LearnedTemplate
 from skillbus.contracts.learner.learning_jobs import LearningInputKind, RunContext
 from skillbus.contracts.message import Message
 from skillbus.learning.logs.settings import LogSettings
@@ -30,6 +30,8 @@ class ExtractionSettings(Thresholds):
     """Most items of a job: those with the surest evidence."""
     max_sections: int = Field(default=300, ge=0)
     """Most sections of the digest."""
+    max_templates: int = Field(default=500, ge=0, le=5_000)
+    """Most templates of a job's report: the most severe, then the most frequent."""
 
 
 class ExtractionJob(Message):
@@ -69,3 +71,7 @@ class Extraction(Message):
     digest: tuple[QuotedSection, ...] = ()
     runs: tuple[TestRun, ...] = ()
     """Test runs that are not in the history."""
+    templates: tuple[LearnedTemplate, ...] = ()
+    suites: tuple[LearnedSuite, ...] = ()
+    redactions: dict[str, int] = Field(default_factory=dict)
+    """Replaced secrets and personal data in the quotes of items and templates, by kind."""

@@ -6,7 +6,7 @@ Redacting twice changes nothing more. Every pattern takes time linear in the len
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import log2
 from typing import Final
 
@@ -21,6 +21,8 @@ ADDRESS: Final = "<ip>"
 USER: Final = "<user>"
 PRIVATE_KEY: Final = "<private-key>"
 _REPLACEMENT: Final = "\ufffd"
+_KINDS: Final = (SECRET, TOKEN, COOKIE, EMAIL, CARD, PHONE, IDENTITY, ADDRESS, USER, PRIVATE_KEY)
+_PLACEHOLDER: Final = re.compile("<(" + "|".join(kind.strip("<>") for kind in _KINDS) + ")>")
 
 _LONG_CHARACTERS: Final = 24
 """Shortest run of letters, digits and separators that is examined."""
@@ -134,6 +136,11 @@ def redact_text(text: str) -> str:
     for pattern, replace in _REPLACEMENTS:
         text = pattern.sub(replace, text)
     return text
+
+
+def count_redactions(texts: Iterable[str]) -> dict[str, int]:
+    """Return the number of placeholders in redacted texts, by kind: `secret`, `email`."""
+    return dict(Counter(found[1] for text in texts for found in _PLACEHOLDER.finditer(text)).most_common())
 
 
 def redact_commit(commit: str) -> str:

@@ -134,6 +134,10 @@ class LearnedFile(Message):
     """Format that was recognized: `log`, `access_log`, `har`, `junit`, `pytest_json`."""
     records: int = Field(default=0, ge=0)
     """Log records, calls or test cases in it."""
+    lines: int = Field(default=0, ge=0)
+    """Lines that were read; 0 for a file that is not read by lines."""
+    templates: int = Field(default=0, ge=0)
+    """Templates of a log. The report keeps the most severe and frequent ones of the job."""
     error: str | None = None
 
 
@@ -156,3 +160,120 @@ class ModelUse(Message):
     error: str | None = None
     """Reasons why ways to answer failed."""
     nothing_found_reason: str | None = None
+
+
+class LogLevel(StrEnum):
+    """Level of a log record."""
+
+    UNKNOWN = "unknown"
+    """The records have no level, and no word of failure."""
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    FATAL = "fatal"
+
+
+class LearnedTemplate(Message):
+    """Message of a log with its values masked, as often as it was met. Everything in it is redacted."""
+
+    file: _ShortText
+    text: Annotated[str, StringConstraints(max_length=1_000), WITHOUT_NUL]
+    """The message, `<*>` in place of each value."""
+    level: LogLevel
+    """Highest level of its records; of records without a level, what words of failure say."""
+    count: int = Field(ge=1)
+    first_line: int = Field(default=0, ge=0)
+    last_line: int = Field(default=0, ge=0)
+    first_time: _ShortText = ""
+    """Time of the first record, as the log writes it."""
+    last_time: _ShortText = ""
+    evidence: Annotated[tuple[EvidenceQuote, ...], Field(max_length=MAX_EVIDENCE)] = ()
+    """Samples."""
+
+
+class TestOutcome(StrEnum):
+    """Result of a test in a run."""
+
+    __test__ = False  # pytest would take its name for a test
+
+    PASSED = "passed"
+    FAILED = "failed"
+    BOTH = "both"
+    """Failed and passed in one run."""
+    SKIPPED = "skipped"
+    ABSENT = "absent"
+
+
+class SuiteRun(Message):
+    """Run of a test suite, in numbers."""
+
+    run: _ShortText
+    """Id, by default from the name of the file."""
+    commit: _ShortText = ""
+    branch: _ShortText = ""
+    started: _ShortText = ""
+    """Time in ISO 8601, UTC."""
+    passed: int = Field(default=0, ge=0)
+    failed: int = Field(default=0, ge=0)
+    """Tests that failed, those that passed too in the same run included."""
+    skipped: int = Field(default=0, ge=0)
+    is_set_aside: bool = False
+    """True for a run that failed for its environment."""
+
+
+class SuiteTest(Message):
+    """Test that a finding is about, and its result in each run."""
+
+    test: Annotated[str, StringConstraints(max_length=1_000)]
+    kind: LearnedKind
+    outcomes: tuple[TestOutcome, ...]
+    """One for each run of the suite, in its order."""
+
+
+class LearnedSuite(Message):
+    """Last runs of a test suite, as the job compared them: those of its history, and the new ones."""
+
+    folder: _ShortText
+    """Folder of its reports; `.` if they have none."""
+    runs: tuple[SuiteRun, ...]
+    """Oldest first."""
+    tests: tuple[SuiteTest, ...] = ()
+    """Tests of findings, flaky ones first."""
+
+
+class ReportPart(StrEnum):
+    """Part of a job's report."""
+
+    FILES = "files"
+    ITEMS = "items"
+    TEMPLATES = "templates"
+    """Templates of logs, also those that became no item: the most severe first, then the most frequent."""
+    SUITES = "suites"
+    """Test suites with their last runs."""
+
+
+class ReportTotals(Message):
+    """Numbers of what a report has."""
+
+    files: int = 0
+    items: int = 0
+    templates: int = 0
+    suites: int = 0
+    lines: int = 0
+    records: int = 0
+    kinds: dict[LearnedKind, int] = Field(default_factory=dict)
+    """Number of items of each kind."""
+    redactions: dict[str, int] = Field(default_factory=dict)
+    """Secrets and personal data that were replaced in the quotes of the report, by kind: `secret`, `email`, `ip`."""
+
+
+class LearnedContents(Message):
+    """Contents of a report beside items."""
+
+    files: tuple[LearnedFile, ...] = ()
+    templates: tuple[LearnedTemplate, ...] = ()
+    suites: tuple[LearnedSuite, ...] = ()
+    totals: ReportTotals = ReportTotals()
+    model_use: ModelUse | None = None
+    """Part that a chat model had. Absent if none was asked."""

@@ -13,7 +13,7 @@ from skillbus.contracts.endpoint import CALLERS, Endpoint, Event, Feed
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import ANYBODY, EXAMPLE_ID, Actor, Instant, KnowledgeId
-from skillbus.contracts.learner.learned import LearnedFile, ModelUse
+from skillbus.contracts.learner.learned import LearnedContents, LearnedKind, ReportPart
 from skillbus.contracts.learner.proposals import ReportedItem
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Content, Message, Project, ProjectMessage
 
@@ -181,6 +181,7 @@ class ListLearningJobs(ProjectMessage):
     after: KnowledgeId | None = None
     """`next` of the previous page."""
     status: LearningStatus | None = None
+    what: LearningInputKind | None = None
     source: LearningSource | None = None
     task: LearningTask | None = None
 
@@ -194,21 +195,22 @@ class LearningJobsListed(Message):
 
 
 class GetLearningReport(LearningJobSelector):
-    """Query for one page of a job's report. Files come first, then items."""
+    """Query for one page of a job's report."""
 
+    part: ReportPart | None = None
+    """Part that is wanted. Absent means the files, then the items."""
+    kind: LearnedKind | None = None
+    """Only items of this kind."""
     after: int = Field(default=0, ge=0)
-    """Number of files and items to leave out: `next` of the previous page."""
+    """Number of entries to leave out: `next` of the previous page."""
     limit: int = Field(default=200, ge=1, le=1_000)
 
 
-class LearningReport(Message):
-    """One page of a job's report. Before the job is done it has neither files nor items."""
+class LearningReport(LearnedContents):
+    """One page of a job's report. Before the job is done it has no entries."""
 
     job: LearningJob
-    files: tuple[LearnedFile, ...] = ()
     items: tuple[ReportedItem, ...] = ()
-    model_use: ModelUse | None = None
-    """Part that a chat model had. Absent if none was asked."""
     next: int | None = None
     """Value of `after` for the next page. Absent on the last page."""
 
@@ -343,7 +345,7 @@ GET_LEARNING_REPORT: Final = Endpoint(
     name="get_learning_report",
     request=GetLearningReport,
     reply=LearningReport,
-    summary="Return one page of a job's report: the result of each file, and the items with their evidence.",
+    summary="Return one page of a job's report: results of files, items with their evidence, templates, test suites.",
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": EXAMPLE_ID, "limit": 100},
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
-from skillbus.contracts.learner.knowledge import EXAMPLE_ID, Instant, KnowledgeId, KnowledgeItem
+from skillbus.contracts.learner.knowledge import EXAMPLE_ID, Instant, KnowledgeId, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.learned import LearnedItem, LearnedKind
 from skillbus.contracts.learner.versions import KnowledgeFieldDiff
 from skillbus.contracts.message import Message, ProjectMessage
@@ -53,6 +53,8 @@ class ReportedItem(LearnedItem):
     """Knowledge item that waits for review, or that is reinforced. Absent if the item was suppressed."""
     other: KnowledgeId | None = None
     """Known item that it would change, or that suppresses it."""
+    status: KnowledgeStatus | None = None
+    """Status of the knowledge item now. Absent without one."""
 
 
 class Proposal(Message):

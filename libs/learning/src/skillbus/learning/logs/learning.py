@@ -2,29 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from skillbus.contracts.learner.learned import EvidenceQuote, LearnedItem
+from skillbus.contracts.learner.learned import LearnedItem, LearnedTemplate, LogLevel
 from skillbus.learning.logs.facts import FactCollector
 from skillbus.learning.logs.incidents import find_incidents
 from skillbus.learning.logs.items import quote_record, write_fact, write_incident
 from skillbus.learning.logs.records.reader import read_records
-from skillbus.learning.logs.records.severity import Severity
 from skillbus.learning.logs.settings import LogSettings
 from skillbus.learning.logs.statistics import LogStatistics, TemplateStatistics
-from skillbus.learning.redaction import redact_text
+from skillbus.learning.redaction import redact_path, redact_text
 
-
-@dataclass(frozen=True, slots=True)
-class LogTemplate:
-    """Template of a log, redacted."""
-
-    text: str
-    count: int
-    level: Severity
-    first_line: int
-    """Number of the first line with it, counted from 1."""
-    quotes: tuple[EvidenceQuote, ...]
-    """Samples without the names of people and hosts, as items quote them."""
+_TEXT_CHARACTERS: Final = 1_000
+_TIME_CHARACTERS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +22,7 @@ class LogFindings:
     """Templates and items of a log."""
 
     records: int
-    templates: tuple[LogTemplate, ...]
+    templates: tuple[LearnedTemplate, ...]
     """Most frequent first."""
     items: tuple[LearnedItem, ...]
     """Incidents by score, then configuration facts."""
@@ -57,12 +47,22 @@ def learn_from_log(file: str, lines: Iterable[str], settings: LogSettings) -> Lo
     )
 
 
-def _describe_template(file: str, text: str, statistics: TemplateStatistics) -> LogTemplate:
-    samples = statistics.samples or ([statistics.first] if statistics.first else [])
-    return LogTemplate(
-        redact_text(text),
-        statistics.count,
-        statistics.severity,
-        statistics.first.line if statistics.first else 0,
-        tuple(quote_record(file, record, template=text) for record in samples),
+def _describe_template(file: str, text: str, statistics: TemplateStatistics) -> LearnedTemplate:
+    """Return a template as reports show it. Its samples have no names of people and hosts, as those of items."""
+    first = statistics.first
+    samples = statistics.samples or ([first] if first else [])
+    return LearnedTemplate(
+        file=redact_path(file)[:300],
+        text=redact_text(text)[:_TEXT_CHARACTERS],
+        level=LogLevel(statistics.severity.name.lower()),
+        count=statistics.count,
+        first_line=first.line if first else 0,
+        last_line=statistics.last_line,
+        first_time=_show_time(first.time if first else ""),
+        last_time=_show_time(statistics.last_time),
+        evidence=tuple(quote_record(file, record, template=text) for record in samples),
     )
+
+
+def _show_time(time: str) -> str:
+    return redact_text(time.strip(" []")[:_TIME_CHARACTERS])

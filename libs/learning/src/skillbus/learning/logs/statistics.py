@@ -34,6 +34,8 @@ class TemplateStatistics:
     levelled: bool = False
     """True if a record has a level; else the severity comes from words of failure alone."""
     first: LogRecord | None = None
+    last_line: int = 0
+    last_time: str = ""
     samples: list[LogRecord] = field(default_factory=list)
     components: Counter[str] = field(default_factory=Counter)
     windows: set[int] = field(default_factory=set)
@@ -47,6 +49,8 @@ class TemplateStatistics:
         self.levelled = self.levelled or other.levelled
         if self.first is None or (other.first is not None and other.first.line < self.first.line):
             self.first = other.first
+        if other.last_line > self.last_line:
+            self.last_line, self.last_time = other.last_line, other.last_time
         self.samples = sorted([*self.samples, *other.samples], key=lambda it: it.line)[:_SAMPLES]
         self.components += other.components
         self.windows |= other.windows
@@ -78,6 +82,7 @@ class LogStatistics:
             statistics = self._by_number.setdefault(number, TemplateStatistics(first=record))
             statistics.severity = record.level or judge_message(record.message)
         statistics.count += 1
+        statistics.last_line, statistics.last_time = record.line, record.time
         if record.level:
             statistics.levelled = True
             statistics.severity = max(statistics.severity, record.level)

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.learner.knowledge import EXAMPLE_ID, KnowledgeId
+from skillbus.contracts.learner.learned import LearnedKind, ReportPart
 from skillbus.contracts.learner.learning_jobs import (
     CANCEL_LEARNING,
     GET_LEARNING_JOB,
@@ -125,11 +126,18 @@ class LearningRoutes:
         self,
         job: JobInPath,
         project: ProjectInQuery = DEFAULT_PROJECT,
+        part: Annotated[
+            ReportPart | None, Query(description="Part that is wanted. Default: files, then items.")
+        ] = None,
+        kind: Annotated[LearnedKind | None, Query(description="Only items of this kind.")] = None,
         after: Annotated[int, Query(ge=0, description="`next` of the previous page.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=1_000, description="Most files and items of the page.")] = 200,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="Most entries of the page.")] = 200,
     ) -> LearningReport:
-        """Return one page of a job's report: the result of each file, then the items with their evidence."""
-        wanted = GetLearningReport(project=project, id=job, after=after, limit=limit)
+        """Return one page of a job's report: the result of each file, then the items with their evidence.
+
+        `part` gives one part alone, also the templates of its logs and the last runs of its test suites.
+        """
+        wanted = GetLearningReport(project=project, id=job, part=part, kind=kind, after=after, limit=limit)
         return await self.caller.call(GET_LEARNING_REPORT, wanted)
 
     async def follow_learning_job(

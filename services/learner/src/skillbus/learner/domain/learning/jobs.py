@@ -1,5 +1,6 @@
 """Jobs that learn from files: start, list and cancel them, and read their reports. Sources can be switched off."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +9,13 @@ from hashlib import sha256
 from pydantic_core import to_json
 
 from skillbus.common.paging import cut_page, measure_json
-from skillbus.contracts.learner.learned import LearnedFile
+from skillbus.contracts.learner.learned import (
+    LearnedFile,
+    LearnedSuite,
+    LearnedTemplate,
+    ReportPart,
+    ReportTotals,
+)
 from skillbus.contracts.learner.learning_jobs import (
     MAX_INLINE_BYTES,
     CancelLearning,
@@ -34,7 +41,9 @@ from skillbus.contracts.learner.learning_jobs import (
 from skillbus.contracts.learner.proposals import ReportedItem
 from skillbus.learner.domain.errors import UnfitError
 from skillbus.learner.domain.item.values import generate_id
-from skillbus.learner.domain.learning.ports import JobFiles, JobRecord, ProgressFeed, SourceSwitches
+from skillbus.learner.domain.learning.ports import JobFiles, JobRecord, LearnedReport, ProgressFeed, SourceSwitches
+
+_Entry = LearnedFile | ReportedItem | LearnedTemplate | LearnedSuite
 
 
 def compute_digest(request: StartLearning) -> str:
@@ -103,16 +112,21 @@ class LearningJobs:
         return LearningCancelled(id=request.id, cancelled=files is not None)
 
     async def get_report(self, request: GetLearningReport) -> LearningReport:
-        """Return a page of files and items, as many as fit into a message."""
+        """Return a page of a part of the report, as many entries as fit into a message."""
         job, report = await self.record.load_report(request.project, request.id)
-        entries: tuple[LearnedFile | ReportedItem, ...] = (*report.files, *report.items)
-        wanted = entries[request.after : request.after + request.limit]
-        page = cut_page(wanted, measure_json)
+        entries = _select_entries(report, request)
+        page = cut_page(entries[request.after : request.after + request.limit], measure_json)
+        items = [entry for entry in page if isinstance(entry, ReportedItem)]
+        ids = {item.item_id for item in items if item.item_id is not None}
+        statuses = await self.record.load_statuses(request.project, ids)
         end = request.after + len(page)
         return LearningReport(
             job=job,
             files=tuple(entry for entry in page if isinstance(entry, LearnedFile)),
-            items=tuple(entry for entry in page if isinstance(entry, ReportedItem)),
+            items=tuple(item.model_copy(update={"status": statuses.get(item.item_id or "")}) for item in items),
+            templates=tuple(entry for entry in page if isinstance(entry, LearnedTemplate)),
+            suites=tuple(entry for entry in page if isinstance(entry, LearnedSuite)),
+            totals=_count_entries(report),
             model_use=report.use,
             next=end if end < len(entries) else None,
         )
@@ -139,6 +153,32 @@ class LearningJobs:
             return
         kept = {file.content.object_name for file in await self.record.list_files(first.id)}
         await self.files.delete_files([file for file in files if file.content.object_name not in kept])
+
+
+def _select_entries(report: LearnedReport, request: GetLearningReport) -> Sequence[_Entry]:
+    """Return the entries of the wanted part."""
+    items = tuple(item for item in report.items if request.kind in {None, item.kind})
+    parts: dict[ReportPart | None, Sequence[_Entry]] = {
+        None: (*report.files, *items),
+        ReportPart.FILES: report.files,
+        ReportPart.ITEMS: items,
+        ReportPart.TEMPLATES: report.templates,
+        ReportPart.SUITES: report.suites,
+    }
+    return parts[request.part]
+
+
+def _count_entries(report: LearnedReport) -> ReportTotals:
+    return ReportTotals(
+        files=len(report.files),
+        items=len(report.items),
+        templates=len(report.templates),
+        suites=len(report.suites),
+        lines=sum(file.lines for file in report.files),
+        records=sum(file.records for file in report.files),
+        kinds=dict(Counter(item.kind for item in report.items)),
+        redactions=report.redactions,
+    )
 
 
 def make_advance(job: LearningJob, progress: LearningProgress | None = None) -> LearningAdvanced:

@@ -1,14 +1,15 @@
 """Ports of learning: the record of jobs, the files of a job, the extraction, and the store of what was learned."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from skillbus.contracts.learner.learned import LearnedFile, LearnedItem, ModelUse
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.learned import LearnedFile, LearnedItem, LearnedSuite, LearnedTemplate, ModelUse
 from skillbus.contracts.learner.learning_jobs import (
     LearningAdvanced,
     LearningFile,
@@ -25,11 +26,14 @@ from skillbus.learning.job import QuotedSection, ReadingProgress
 
 
 class LearnedReport(Message):
-    """Result of a job: each file, the items with what became of them, and the part of a chat model."""
+    """Result of a job: each file, the items with what became of them, templates, suites, and a chat model's part."""
 
     files: tuple[LearnedFile, ...] = ()
     items: tuple[ReportedItem, ...] = ()
     use: ModelUse | None = None
+    templates: tuple[LearnedTemplate, ...] = ()
+    suites: tuple[LearnedSuite, ...] = ()
+    redactions: dict[str, int] = Field(default_factory=dict)
 
 
 class ExtractionResult(Message):
@@ -43,6 +47,10 @@ class ExtractionResult(Message):
     """Part of a chat model. Absent until one has read the digest."""
     runs: tuple[dict[str, JsonValue], ...] = ()
     """Test runs that it read, in the form in which it takes them as history."""
+    templates: tuple[LearnedTemplate, ...] = ()
+    suites: tuple[LearnedSuite, ...] = ()
+    redactions: dict[str, int] = Field(default_factory=dict)
+    """Replaced secrets and personal data in the quotes, by kind."""
 
 
 class ExtractionError(Exception):
@@ -84,6 +92,9 @@ class JobRecord(Protocol):
 
     async def load_report(self, project: str, job: str) -> tuple[LearningJob, LearnedReport]:
         """Return a job and its report, which is empty before the end. Raises UnknownJobError."""
+
+    async def load_statuses(self, project: str, items: Collection[str]) -> Mapping[str, KnowledgeStatus]:
+        """Return the statuses of knowledge items by id."""
 
     async def cancel_job(self, project: str, job: str, at: datetime) -> Sequence[LearningFile] | None:
         """End a job that has not ended, and return its files; None if it had ended. Raises UnknownJobError."""

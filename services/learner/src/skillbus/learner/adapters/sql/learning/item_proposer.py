@@ -61,7 +61,15 @@ class SqlItemProposer:
             ended = {"status": LearningStatus.DONE, "ended_at": at, "error": None}
             ended |= {"new_items": new, "known_items": len(items) - new}
             job = end_progress(claimed.job.model_copy(update=ended))
-            end_claimed(connection, claimed, job, LearnedReport(files=result.files, items=items, use=result.use))
+            report = LearnedReport(
+                files=result.files,
+                items=items,
+                use=result.use,
+                templates=result.templates,
+                suites=result.suites,
+                redactions=result.redactions,
+            )
+            end_claimed(connection, claimed, job, report)
             _add_runs(connection, claimed.job, result.runs, at)
             return job
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 from sqlalchemy import Connection, and_, insert, or_, select, update
 
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.learner.learning_jobs import (
     LearningFile,
     LearningJob,
@@ -20,7 +21,7 @@ from skillbus.contracts.learner.learning_jobs import (
     ListLearningJobs,
 )
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.tables import LEARNING_JOBS, LEARNING_RUNS
+from skillbus.learner.adapters.sql.tables import KNOWLEDGE, LEARNING_JOBS, LEARNING_RUNS
 from skillbus.learner.domain.errors import ConcurrentChangeError, UnknownJobError
 from skillbus.learner.domain.learning.ports import ClaimedJob, LearnedReport, RecordedJob
 from skillbus.sql.errors import ConstraintError
@@ -74,6 +75,8 @@ class SqlJobRecord:
             page = page.where(_jobs.id < wanted.after)
         if wanted.status is not None:
             page = page.where(_jobs.status == wanted.status.value)
+        if wanted.what is not None:
+            page = page.where(_jobs.what == wanted.what.value)
         if wanted.source is not None:
             page = page.where(_jobs.source == wanted.source)
         if wanted.task is not None:
@@ -88,6 +91,14 @@ class SqlJobRecord:
 
         found, packed = await self.database.read(work)
         return found, LearnedReport() if packed is None else await asyncio.to_thread(_unpack_report, packed)
+
+    async def load_statuses(self, project: str, items: Collection[str]) -> dict[str, KnowledgeStatus]:
+        held = KNOWLEDGE.c
+        query = select(held.id, held.status).where(held.project == project, held.id.in_(items))
+        if not items:
+            return {}
+        rows = await self.database.read(lambda connection: connection.execute(query).all())
+        return {row.id: KnowledgeStatus(row.status) for row in rows}
 
     async def cancel_job(self, project: str, job: str, at: datetime) -> tuple[LearningFile, ...] | None:
         def work(connection: Connection) -> tuple[LearningFile, ...] | None:

@@ -34,6 +34,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "/tools": "Tools",
     "/search": "Search",
     "/context": "Context",
+    "/statistics": "Statistics",
 }
 """Pages of the navigation, by path."""
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")

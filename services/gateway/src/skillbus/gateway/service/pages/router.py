@@ -21,6 +21,7 @@ from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLV
 from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
 from skillbus.gateway.service.pages.sections.search import SEARCH_PAGE, SearchPages
+from skillbus.gateway.service.pages.sections.statistics import STATISTICS_PAGE, StatisticsPages
 from skillbus.gateway.service.pages.sections.tools import TOOLS_PAGE, ToolPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
@@ -47,6 +48,7 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     _add_page(router, SEARCH_PAGE, Role.READER, search.show_search)
     _add_page(router, CONTEXT_PAGE, Role.READER, context.show_context)
     _add_page(router, RESOLVE_PAGE, Role.READER, context.show_resolution)
+    _add_page(router, STATISTICS_PAGE, Role.READER, StatisticsPages(caller).show_statistics)
 
 
 def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope, problem: Problem) -> Response:

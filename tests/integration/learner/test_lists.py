@@ -8,7 +8,7 @@ from skillbus.contracts.learner.items import ListKnowledge, UpdateKnowledge
 from skillbus.contracts.learner.knowledge import KNOWN_TYPES, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.projects import GetKnowledgeProject, ListKnowledgeAudit, SetKnowledgeParent
 from skillbus.contracts.learner.versions import DiffKnowledge, ListKnowledgeVersions
-from skillbus.learner.domain.errors import ProjectsError, UnknownItemError, UnknownVersionError
+from skillbus.learner.domain.errors import ProjectsError, UnfitError, UnknownItemError, UnknownVersionError
 
 from .knowledge import BEGIN, Knowledge
 
@@ -97,6 +97,32 @@ async def test_pages_follow_one_another_without_gap_or_repetition_while_others_w
         await knowledge.create("written meanwhile")
     assert seen == sorted((item.id for item in made), reverse=True)
     assert after is None
+
+
+async def test_pages_lead_back_to_the_first_without_gap_or_repetition(knowledge: Knowledge) -> None:
+    knowledge.clock.step = timedelta(0)
+    made = [await knowledge.create(f"item {n}") for n in range(25)]
+    newest_first = sorted((item.id for item in made), reverse=True)
+    pages, listed = list[list[str]](), await knowledge.browser.list_items(ListKnowledge(limit=10))
+    assert listed.previous is None
+    while listed.next is not None:
+        listed = await knowledge.browser.list_items(ListKnowledge(limit=10, after=listed.next))
+    while listed.previous is not None:
+        pages.insert(0, [item.id for item in listed.items])
+        listed = await knowledge.browser.list_items(ListKnowledge(limit=10, before=listed.previous))
+        assert listed.next is not None
+    pages.insert(0, [item.id for item in listed.items])
+    assert pages == [newest_first[:10], newest_first[10:20], newest_first[20:]]
+
+
+async def test_a_list_in_both_directions_is_refused(knowledge: Knowledge) -> None:
+    await knowledge.create("one")
+    await knowledge.create("two")
+    cursor = (await knowledge.browser.list_items(ListKnowledge(limit=1))).next
+    with pytest.raises(UnfitError, match="cannot be combined"):
+        await knowledge.browser.list_items(ListKnowledge(after=cursor, before=cursor))
+    with pytest.raises(UnfitError, match="`before` is not"):
+        await knowledge.browser.list_items(ListKnowledge(before=""))
 
 
 async def test_an_item_that_is_listed_says_what_it_is(knowledge: Knowledge) -> None:

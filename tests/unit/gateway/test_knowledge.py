@@ -190,7 +190,7 @@ async def test_a_list_is_filtered_by_type_status_and_tags_and_comes_by_page(worl
         "&source=manual&owner=lin&text=game&limit=7&after=x&project=team-a"
     )
     answer = await ask(world, "GET", f"/api/knowledge?{query}")
-    assert (answer.status_code, answer.json()) == (200, {"items": [], "total": 0, "next": None})
+    assert (answer.status_code, answer.json()) == (200, {"items": [], "total": 0, "next": None, "previous": None})
     assert asked(world) == ListKnowledge(
         project="team-a",
         limit=7,

@@ -105,6 +105,16 @@ async def test_a_list_has_its_filters_in_the_address_and_links_to_the_next_page(
     assert world.caller.asked[-1][1].model_dump(exclude_defaults=True, mode="json") == asked | {"after": "cursor"}
 
 
+async def test_a_page_behind_the_first_leads_back(world: World) -> None:
+    listed = KnowledgeListed(items=(SUMMARY,), total=61, next="on", previous="back")
+    world.caller.on(LIST_KNOWLEDGE, lambda _: listed)
+    page = (await get_page(world, "/knowledge?tags=auth&after=here")).text
+    assert 'href="/knowledge?before=back&amp;tags=auth"' in page
+    assert 'data-testid="first-page"' in page
+    await get_page(world, "/knowledge?before=back")
+    assert world.caller.asked[-1][1].model_dump(exclude_defaults=True) == {"before": "back"}
+
+
 async def test_a_browser_that_changes_a_filter_gets_the_rows_alone(world: World) -> None:
     whole, rows = await get_page(world, "/knowledge"), await get_page(world, "/knowledge", **{"HX-Request": "true"})
     assert "<html" in whole.text

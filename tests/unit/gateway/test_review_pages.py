@@ -13,6 +13,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.learned import ConfidenceInterval, EvidenceQuote, LearnedItem, LearnedStatement
 from skillbus.contracts.learner.proposals import GET_PROPOSAL, Proposal, ProposalKind, WaitingProposal
 from skillbus.contracts.learner.versions import KnowledgeFieldDiff, TextSpan
+from skillbus.gateway.service.pages.sections.review import group_items
 
 from .fakes import KEY, World
 
@@ -103,11 +104,55 @@ async def test_the_queue_shows_all_pending_items_with_their_source_and_decides_a
     asked = world.caller.asked[-1][1].model_dump(mode="json")
     assert (asked["statuses"], asked["source"]) == (["pending"], "log_learning")
     assert page.count('data-testid="item"') == 2
-    assert "log_learning" in page
+    assert "Learned from logs" in page
     assert 'data-api="POST /api/knowledge/review"' in page
     assert 'value="approve"' in page
     assert 'value="reject"' in page
     assert "after=cursor" in page
+
+
+async def test_the_queue_is_grouped_by_the_job_and_by_what_its_items_are_about(world: World) -> None:
+    made = [summarize(f"0189{number:04}-0000-7000-8000-000000000000") for number in range(5)]
+    refs = [("job 1", "/a"), ("job 2", "/a"), ("job 1", "/b"), ("job 1", "/a"), (EVIL, "/a")]
+    items = tuple(
+        item.model_copy(update={"source_ref": ref, "scope": scope})
+        for item, (ref, scope) in zip(made, refs, strict=True)
+    )
+    first, second, third = group_items(items)
+    assert [(group.source, group.source_ref, group.size) for group in (first, second, third)] == [
+        ("log_learning", "job 1", 3),
+        ("log_learning", "job 2", 1),
+        ("log_learning", EVIL, 1),
+    ]
+    assert [(cluster.scope, cluster.items) for cluster in first.clusters] == [
+        ("/a", (items[0], items[3])),
+        ("/b", (items[2],)),
+    ]
+    world.caller.on(LIST_KNOWLEDGE, lambda _: KnowledgeListed(items=items, total=5))
+    page = (await get_page(world, "/review")).text
+    assert page.count('data-testid="group"') == 3
+    assert page.count('data-testid="cluster"') == 4
+    assert "Learned from logs · job 1" in page
+    assert "<script>alert" not in page
+
+
+async def test_the_queue_is_paged_forward_and_back(world: World) -> None:
+    listed = KnowledgeListed(items=(summarize(ID),), total=60, next="on", previous="back")
+    world.caller.on(LIST_KNOWLEDGE, lambda _: listed)
+    page = (await get_page(world, "/review?after=here&source=log_learning")).text
+    assert 'href="/review?source=log_learning&amp;before=back"' in page
+    assert 'href="/review?source=log_learning&amp;after=on"' in page
+    await get_page(world, "/review?before=back")
+    assert world.caller.asked[-1][1].model_dump()["before"] == "back"
+
+
+async def test_evidence_is_quoted_with_the_numbers_of_its_lines(world: World) -> None:
+    quote = EvidenceQuote(file="app.log", line=41, quote=f"first\n{EVIL}")
+    learned = LEARNED.model_copy(update={"evidence": (quote,)})
+    proposal = PROPOSAL.model_copy(update={"learned": learned})
+    world.caller.on(GET_PROPOSAL, lambda _: WAITING.model_copy(update={"proposal": proposal}))
+    page = (await get_page(world, f"/review/{ID}")).text
+    assert 'app.log:41</figcaption><ol class="lines" start="41"><li><code>first</code></li><li><code>&lt;script' in page
 
 
 async def test_a_candidate_stands_beside_what_it_would_change_with_its_evidence(world: World) -> None:

@@ -119,6 +119,9 @@ class ListKnowledge(ProjectMessage):
 
     limit: int = Field(default=50, ge=1, le=200)
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
+    """`next` of another page: list the items behind it."""
+    before: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
+    """`previous` of another page: list the items in front of it. Cannot be combined with `after`."""
     types: KnowledgeTypes = ()
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
     tags: Tags = ()
@@ -145,6 +148,8 @@ class KnowledgeSummary(Message):
     tags: tuple[str, ...]
     priority: int
     source: str
+    source_ref: str = ""
+    """Reference inside the source, such as the task of a learning job or the name of a file."""
     status: KnowledgeStatus
     version: int
     created_at: Instant
@@ -158,6 +163,9 @@ class KnowledgeListed(Message):
     items: tuple[KnowledgeSummary, ...]
     total: int
     next: str | None = None
+    """Value of `after` for the next page. Absent on the last page."""
+    previous: str | None = None
+    """Value of `before` for the previous page. Absent on the first page."""
 
 
 _FOUND = (ErrorCode.NOT_FOUND,)

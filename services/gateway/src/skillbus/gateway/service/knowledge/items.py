@@ -78,7 +78,8 @@ class KnowledgeRoutes:
     async def list_knowledge(self, page: Annotated[KnowledgePageQuery, Query()]) -> KnowledgeListed:
         """List one page of items, latest change first. Without `status`, only active items are listed.
 
-        `next` is the `after` of the next page. `type`, `status`, `tags` and `all_tags` may be repeated.
+        `next` is the `after` of the next page, and `previous` the `before` of the one in front.
+        `type`, `status`, `tags` and `all_tags` may be repeated.
         """
         return await self.caller.call(LIST_KNOWLEDGE, page.to_request())
 

@@ -91,7 +91,9 @@ class KnowledgePageQuery(ProjectMessage):
     limit: int = Field(default=50, ge=1, le=200)
     """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """`next` of the previous page."""
+    """`next` of another page: list the items behind it."""
+    before: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
+    """`previous` of another page: list the items in front of it. Cannot be combined with `after`."""
     type: KnowledgeTypes = ()
     """List only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)

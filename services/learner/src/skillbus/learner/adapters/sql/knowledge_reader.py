@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
 from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
@@ -41,12 +41,9 @@ class SqlKnowledgeReader:
     async def get_as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
         return await self._get_newest(project, item, HISTORY.c.at <= moment, f"as of {moment.isoformat()}")
 
-    async def list_items(self, wanted: ListKnowledge, after: ListPosition | None) -> ItemPage:
-        columns, condition = KNOWLEDGE.c, _build_filter(wanted)
-        rows = select(*_SUMMARY).where(condition).order_by(columns.updated_at.desc(), columns.id.desc())
-        if after is not None:
-            behind = or_(columns.updated_at < after.updated_at, columns.id < after.item)
-            rows = rows.where(columns.updated_at <= after.updated_at, behind)
+    async def list_items(self, wanted: ListKnowledge, start: ListPosition | None) -> ItemPage:
+        condition = _build_filter(wanted)
+        rows = _walk_from(start, backwards=wanted.before is not None).where(condition)
         count = select(func.count()).select_from(KNOWLEDGE).where(condition)
 
         def work(connection: Connection) -> ItemPage:
@@ -103,6 +100,18 @@ def _load_row(connection: Connection, project: str, item: str) -> Row[tuple[obje
     if (row := connection.execute(query).one_or_none()) is None:
         raise UnknownItemError(project, item)
     return row
+
+
+def _walk_from(start: ListPosition | None, *, backwards: bool) -> Select[tuple[object, ...]]:
+    """Return the query for the summaries behind a position, nearest first; those in front of it if `backwards`."""
+    at, item = KNOWLEDGE.c.updated_at, KNOWLEDGE.c.id
+    if backwards:
+        rows = select(*_SUMMARY).order_by(at.asc(), item.asc())
+        return (
+            rows if start is None else rows.where(at >= start.updated_at, or_(at > start.updated_at, item > start.item))
+        )
+    rows = select(*_SUMMARY).order_by(at.desc(), item.desc())
+    return rows if start is None else rows.where(at <= start.updated_at, or_(at < start.updated_at, item < start.item))
 
 
 def _build_filter(wanted: ListKnowledge) -> ColumnElement[bool]:

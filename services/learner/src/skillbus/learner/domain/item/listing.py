@@ -5,10 +5,10 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from skillbus.common.paging import cut_page, measure_json
-from skillbus.contracts.learner.items import KnowledgeListed, ListKnowledge
+from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeSummary, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem
 from skillbus.contracts.learner.versions import (
     DiffKnowledge,
@@ -33,14 +33,15 @@ def encode_cursor(position: ListPosition) -> str:
     return f"{(position.updated_at - _EPOCH) // _MICROSECOND}.{position.item}"
 
 
-def decode_cursor(cursor: str | None) -> ListPosition | None:
-    """Return the position that `encode_cursor` encoded. Raises UnfitError."""
+def decode_cursor(name: Literal["after", "before"], cursor: str | None) -> ListPosition | None:
+    """Return the position that `encode_cursor` encoded. Raises UnfitError with the name of the field."""
     if cursor is None:
         return None
     if (parts := _CURSOR.fullmatch(cursor)) is not None:
         with suppress(OverflowError):
             return ListPosition(_EPOCH + int(parts[1]) * _MICROSECOND, parts[2])
-    raise UnfitError("`after` is not the `next` of an earlier page: send that, or nothing for the first page")
+    origin = "next" if name == "after" else "previous"
+    raise UnfitError(f"`{name}` is not the `{origin}` of another page: send that, or nothing for the first page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,21 @@ class ItemBrowser:
     reader: KnowledgeReader
 
     async def list_items(self, request: ListKnowledge) -> KnowledgeListed:
-        found = await self.reader.list_items(request, decode_cursor(request.after))
-        items = cut_page(found.items, measure_json)
-        more = found.more or len(items) < len(found.items)
-        following = encode_cursor(ListPosition(items[-1].updated_at, items[-1].id)) if more else None
-        return KnowledgeListed(items=tuple(items), total=found.total, next=following)
+        if request.after is not None and request.before is not None:
+            raise UnfitError("`after` and `before` cannot be combined: send one of them")
+        backwards = request.before is not None
+        start = decode_cursor("before", request.before) if backwards else decode_cursor("after", request.after)
+        found = await self.reader.list_items(request, start)
+        near = cut_page(found.items, measure_json)
+        more = found.more or len(near) < len(found.items)
+        items = tuple(reversed(near)) if backwards else tuple(near)
+        has_next, has_previous = (True, more) if backwards else (more, start is not None)
+        return KnowledgeListed(
+            items=items,
+            total=found.total,
+            next=_point_to(items[-1]) if items and has_next else None,
+            previous=_point_to(items[0]) if items and has_previous else None,
+        )
 
     async def list_versions(self, request: ListKnowledgeVersions) -> KnowledgeVersionsListed:
         found = await self.reader.list_versions(request.project, request.id, request.before, request.limit)
@@ -70,6 +81,10 @@ class ItemBrowser:
             to_version=request.to_version,
             changes=await asyncio.to_thread(diff_items, before, after),
         )
+
+
+def _point_to(item: KnowledgeSummary) -> str:
+    return encode_cursor(ListPosition(item.updated_at, item.id))
 
 
 def diff_items(before: KnowledgeItem, after: KnowledgeItem) -> tuple[KnowledgeFieldDiff, ...]:

@@ -116,8 +116,11 @@ class KnowledgeReader(Protocol):
     async def get_as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
         """Return the newest version at a moment. Raises UnknownItemError, UnknownVersionError."""
 
-    async def list_items(self, wanted: ListKnowledge, after: ListPosition | None) -> ItemPage:
-        """Return up to `wanted.limit` items, newest change first."""
+    async def list_items(self, wanted: ListKnowledge, start: ListPosition | None) -> ItemPage:
+        """Return up to `wanted.limit` items behind `start`, newest change first.
+
+        With `wanted.before` they are those in front of `start`, the nearest first.
+        """
 
     async def list_versions(self, project: str, item: str, before: int | None, limit: int) -> VersionPage:
         """Return up to `limit` versions, as many as fit into a message. Raises UnknownItemError."""

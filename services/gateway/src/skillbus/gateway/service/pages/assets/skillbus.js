@@ -104,7 +104,7 @@ async function submitForm(form, button) {
 function showOutcomes(form, reply) {
   for (const result of reply.results) {
     const row = form.querySelector(`[data-id="${CSS.escape(result.id)}"]`);
-    if (result.ok) { row.remove(); continue; }
+    if (result.ok) { removeRow(row); continue; }
     const place = row.querySelector("[data-outcome]");
     place.textContent = `${result.error} (${result.code})`;
     place.hidden = false;
@@ -112,6 +112,13 @@ function showOutcomes(form, reply) {
   const place = form.querySelector("[data-result]");
   place.textContent = form.dataset.done.replace("{succeeded}", reply.succeeded).replace("{failed}", reply.failed);
   place.hidden = false;
+}
+
+// A table or group without rows goes with its last one.
+function removeRow(row) {
+  const parts = [row.closest("table"), row.closest(".group")];
+  row.remove();
+  for (const part of parts) if (part !== null && part.querySelector("[data-id]") === null) part.remove();
 }
 
 // After a conflict the form holds the version that the server has, so that a second, deliberate save succeeds.
@@ -179,7 +186,9 @@ document.addEventListener("submit", (event) => {
 
 document.addEventListener("change", (event) => {
   if (event.target.dataset.all === undefined) return;
-  for (const box of event.target.form.querySelectorAll('input[type="checkbox"][name]')) box.checked = event.target.checked;
+  // Of the whole form, or of the nearest element that data-all names.
+  const part = event.target.dataset.all ? event.target.closest(event.target.dataset.all) : event.target.form;
+  for (const box of part.querySelectorAll('input[type="checkbox"]')) box.checked = event.target.checked;
 });
 
 // Keys of a page press the button that shows them, unless somebody types.

@@ -41,7 +41,13 @@ class KnowledgePages:
         """Show one page of items. The filters are in the address."""
         listed = await self.caller.call(LIST_KNOWLEDGE, page.to_request())
         template = "knowledge/rows.html" if is_partial(request) else "knowledge/list.html"
-        context = {"listed": listed, "query": page, "types": KNOWN_TYPES, "statuses": tuple(KnowledgeStatus)}
+        context = {
+            "listed": listed,
+            "query": page,
+            "filters": page.model_dump(mode="json", exclude_defaults=True, exclude={"project", "after", "before"}),
+            "types": KNOWN_TYPES,
+            "statuses": tuple(KnowledgeStatus),
+        }
         return render_page(request, template, context, project=page.project)
 
     async def show_new_item(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:

@@ -1,5 +1,6 @@
 """Pages of the review: pending items, and one of them beside what it would change."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -7,8 +8,24 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.learner.items import GET_KNOWLEDGE, LIST_KNOWLEDGE, GetKnowledge, KnowledgeListed, ListKnowledge
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeSource, KnowledgeStatus, KnowledgeTypes
+from skillbus.contracts.learner.items import (
+    GET_KNOWLEDGE,
+    LIST_KNOWLEDGE,
+    GetKnowledge,
+    KnowledgeListed,
+    KnowledgeSummary,
+    ListKnowledge,
+)
+from skillbus.contracts.learner.knowledge import (
+    IMPORTED,
+    MANUAL,
+    SUGGESTED,
+    KnowledgeItem,
+    KnowledgeSource,
+    KnowledgeStatus,
+    KnowledgeTypes,
+)
+from skillbus.contracts.learner.learned import LOG_LEARNING, TEST_LEARNING
 from skillbus.contracts.learner.proposals import GET_PROPOSAL, GetProposal, WaitingProposal
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, ProjectMessage
 from skillbus.gateway.domain.ports import BusCaller
@@ -17,6 +34,37 @@ from skillbus.gateway.service.knowledge.parameters import ItemInPath
 from skillbus.gateway.service.pages.rendering import render_markdown_page, render_page
 
 REVIEW_PAGE: Final = "/review"
+SOURCE_NAMES: Final[Mapping[str, str]] = {
+    LOG_LEARNING: "Learned from logs",
+    TEST_LEARNING: "Learned from test runs",
+    SUGGESTED: "Suggested",
+    IMPORTED: "Imported",
+    MANUAL: "Written by hand",
+}
+"""Names of known sources. Another source is shown as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewCluster:
+    """Pending items of one type and scope, which are best decided together."""
+
+    type: str
+    scope: str
+    items: tuple[KnowledgeSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewGroup:
+    """Pending items of one job, file or person."""
+
+    source: str
+    source_ref: str
+    clusters: tuple[ReviewCluster, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of its items."""
+        return sum(len(cluster.items) for cluster in self.clusters)
 
 
 class ReviewQuery(ProjectMessage):
@@ -26,6 +74,7 @@ class ReviewQuery(ProjectMessage):
     source: KnowledgeSource | None = None
     text: Annotated[str, Field(max_length=200), WITHOUT_NUL] | None = None
     after: Annotated[str, Field(max_length=200), WITHOUT_NUL] | None = None
+    before: Annotated[str, Field(max_length=200), WITHOUT_NUL] | None = None
     limit: int = Field(default=50, ge=1, le=200)
 
 
@@ -57,9 +106,11 @@ class ReviewPages:
             source=page.source,
             text=page.text,
             after=page.after,
+            before=page.before,
             limit=page.limit,
         )
-        return {"listed": await self.caller.call(LIST_KNOWLEDGE, wanted), "query": page}
+        listed = await self.caller.call(LIST_KNOWLEDGE, wanted)
+        return {"listed": listed, "groups": group_items(listed.items), "source_names": SOURCE_NAMES, "query": page}
 
     async def _load_item(self, project: str, item_id: str) -> KnowledgeItem:
         return await self.caller.call(GET_KNOWLEDGE, GetKnowledge(project=project, id=item_id))
@@ -78,3 +129,15 @@ class ReviewPages:
         wanted = ListKnowledge(project=project, statuses=(KnowledgeStatus.PENDING,), limit=2)
         listed: KnowledgeListed = await self.caller.call(LIST_KNOWLEDGE, wanted)
         return next((item.id for item in listed.items if item.id != item_id), None)
+
+
+def group_items(items: Iterable[KnowledgeSummary]) -> tuple[ReviewGroup, ...]:
+    """Return the items by where they come from and, within that, by type and scope. The order of the list stays."""
+    groups: dict[tuple[str, str], dict[tuple[str, str], list[KnowledgeSummary]]] = {}
+    for item in items:
+        clusters = groups.setdefault((item.source, item.source_ref), {})
+        clusters.setdefault((item.type, item.scope), []).append(item)
+    return tuple(
+        ReviewGroup(source, source_ref, tuple(ReviewCluster(*about, tuple(some)) for about, some in clusters.items()))
+        for (source, source_ref), clusters in groups.items()
+    )

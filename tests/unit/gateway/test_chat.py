@@ -291,3 +291,45 @@ async def test_a_key_decides_about_its_own_turns_and_an_editor_about_all(world: 
     assert (none.status_code, foreign.status_code, len(asked)) == (404, 403, 3)
     assert (asked[1].project, asked[1].turn_id, asked[1].reason) == ("p", TURN, "no")
     assert {request.started_by is None for request in asked} == {role is not Role.RUNNER}
+
+
+@pytest.mark.parametrize("chosen", [None, TURN])
+async def test_a_stream_ends_when_its_caller_leaves_unless_the_caller_chose_its_id(
+    world: World, monkeypatch: pytest.MonkeyPatch, chosen: str | None
+) -> None:
+    begun, left, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def stream(_: object, chat: Chat) -> AsyncGenerator[TurnEvent]:
+        yield tell(1, TurnEventKind.TEXT, text="one")
+        begun.set()
+        try:
+            await left.wait()
+            yield tell(2, TurnEventKind.ENDED, ended=end("one"))
+            ended.append(chat.turn_id or "")
+        except (asyncio.CancelledError, GeneratorExit):
+            ended.append("cancelled")
+            raise
+
+    monkeypatch.setattr(RemoteTurnRunner, "stream_turn", stream)
+    options = {} if chosen is None else {"turn_id": chosen}
+    body = json.dumps({**QUESTION, "stream": True, "metadata": {"skillbus": options}}).encode()
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: object) -> None:
+        pass
+
+    headers = [(b"authorization", f"Bearer {KEY}".encode()), (b"content-type", b"application/json")]
+    headers += [(b"host", b"127.0.0.1:8080")]
+    scope = {"type": "http", "method": "POST", "path": PATH, "query_string": b"", "headers": headers}
+    asking = asyncio.create_task(world.app()({**scope, "http_version": "1.1", "scheme": "http"}, receive, send))
+    if chosen is not None:
+        await begun.wait()
+        left.set()
+    await asking
+    assert ended == ["cancelled" if chosen is None else TURN]

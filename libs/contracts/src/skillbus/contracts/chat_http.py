@@ -14,6 +14,7 @@ from skillbus.contracts.agent.chat import (
     FinishReason,
     FunctionCall,
     KnowledgeOptions,
+    TurnId,
     TurnLimit,
     TurnLimits,
     TurnStep,
@@ -40,6 +41,9 @@ class SkillbusChatOptions(Message):
     limits: TurnLimits = TurnLimits()
     events: bool = False
     """True adds chunks with the steps of the turn, in their field `skillbus`, to a stream."""
+    turn_id: TurnId | None = None
+    """Id that the caller chose for the turn, at random. A stream with it goes on without its caller: it is followed and
+    cancelled by this id."""
     approvals: ApprovalMode | None = None
     """Conduct before a tool is called that needs an approval: `wait` for a person, or `refuse` the call. Absent
     means `wait` in a stream with `events`, where the caller sees what waits, and `refuse` elsewhere."""

@@ -59,9 +59,10 @@ class ChatRoutes:
 
         Tools of the request are the caller's: a call of one ends the turn with `tool_calls`. `usage` counts all steps.
         The field `skillbus` of the reply tells what showing few tools saved. If the caller closes the connection, the
-        turn is cancelled.
+        turn is cancelled, unless it is a stream with a `turn_id` of the caller.
         """
-        chat = body.to_chat(project, uuid.uuid4().hex)
+        chosen = body.options.turn_id
+        chat = body.to_chat(project, chosen or uuid.uuid4().hex)
         if chat.knowledge is not None and chat.knowledge.project is not None:
             # The agent reads it, which knows no keys.
             get_caller(request.scope).check_project(chat.knowledge.project)
@@ -76,7 +77,8 @@ class ChatRoutes:
                 events=body.options.events,
                 include_usage=body.stream_options is not None and body.stream_options.include_usage,
             )
-            return await _open_stream(request, self.turns.stream_turn(chat), writer, headers)
+            events = self.turns.stream_turn(chat)
+            return await _open_stream(request, events, writer, headers, goes_on=chosen is not None)
         except CallerLeftError:
             return Response(status_code=CLIENT_CLOSED_REQUEST)
 
@@ -123,20 +125,27 @@ class ChatRoutes:
 
 
 async def _open_stream(
-    request: Request, events: AsyncGenerator[TurnEvent], writer: ChunkWriter, headers: dict[str, str]
+    request: Request,
+    events: AsyncGenerator[TurnEvent],
+    writer: ChunkWriter,
+    headers: dict[str, str],
+    *,
+    goes_on: bool = False,
 ) -> Response:
-    """Return a stream. Raises RequestError of a turn that fails before its first text and the first heartbeat."""
+    """Return a stream, which `goes_on` without its caller or ends.
 
+    Raises RequestError of a turn that fails before its first text and the first heartbeat.
+    """
     getting = asyncio.ensure_future(_get_first(events))
     try:
-        await await_while_connected(request, wait_pause(getting))
+        await (wait_pause(getting) if goes_on else await_while_connected(request, wait_pause(getting)))
     except CallerLeftError:
         getting.cancel()
         await asyncio.wait([getting])
         raise
     if getting.done():
         getting.result()
-    return PartStream(getting, events, writer, headers)
+    return PartStream(getting, events, writer, headers, goes_on=goes_on)
 
 
 async def _get_first(events: AsyncGenerator[TurnEvent]) -> TurnEvent | None:

@@ -36,7 +36,10 @@ class PartWriter(Protocol[PartT_contra]):
 
 
 class PartStream(Response, Generic[PartT]):
-    """Parts of one piece of work as they come. If the caller leaves, `parts` is closed, which ends what it runs."""
+    """Parts of one piece of work as they come. If the caller leaves, `parts` is closed, which ends what it runs.
+
+    With `goes_on` the work is finished all the same, and counts as a run of its caller until then.
+    """
 
     media_type = EVENT_STREAM
 
@@ -46,6 +49,8 @@ class PartStream(Response, Generic[PartT]):
         parts: AsyncGenerator[PartT],
         writer: PartWriter[PartT],
         headers: Mapping[str, str] | None = None,
+        *,
+        goes_on: bool = False,
     ) -> None:
         """`getting` gets the first of the parts, or None if there is none."""
         super().__init__(headers={**(headers or {}), "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
@@ -53,6 +58,7 @@ class PartStream(Response, Generic[PartT]):
         self._getting = getting
         self._parts = parts
         self._writer = writer
+        self._goes_on = goes_on
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
@@ -60,7 +66,8 @@ class PartStream(Response, Generic[PartT]):
             async with aclosing(self._parts):
                 try:
                     await send(start)
-                    await await_while_connected(Request(scope, receive), self._send_parts(send))
+                    sending = self._send_parts(send)
+                    await (sending if self._goes_on else await_while_connected(Request(scope, receive), sending))
                 finally:  # a generator that is waited for cannot be closed
                     self._getting.cancel()
                     await asyncio.wait([self._getting])

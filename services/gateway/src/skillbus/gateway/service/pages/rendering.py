@@ -35,6 +35,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "/search": "Search",
     "/context": "Context",
     "/statistics": "Statistics",
+    "/chat": "Chat",
 }
 """Pages of the navigation, by path."""
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")

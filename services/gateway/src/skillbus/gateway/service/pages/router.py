@@ -17,6 +17,7 @@ from skillbus.gateway.domain.http_headers import prefers_media_type
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import render_page
+from skillbus.gateway.service.pages.sections.chat import CHAT_PAGE, ChatPages
 from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLVE_PAGE, ContextPages
 from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
@@ -49,6 +50,7 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     _add_page(router, CONTEXT_PAGE, Role.READER, context.show_context)
     _add_page(router, RESOLVE_PAGE, Role.READER, context.show_resolution)
     _add_page(router, STATISTICS_PAGE, Role.READER, StatisticsPages(caller).show_statistics)
+    _add_page(router, CHAT_PAGE, Role.READER, ChatPages(caller).show_chat)
 
 
 def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope, problem: Problem) -> Response:

@@ -174,7 +174,7 @@ function formatSelection(button) {
 }
 
 document.addEventListener("submit", (event) => {
-  if (event.target.dataset.try) return;
+  if (event.defaultPrevented) return;
   if (!event.target.dataset.api) {
     // An empty filter is no filter: it stays out of the address.
     for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;

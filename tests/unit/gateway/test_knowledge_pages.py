@@ -220,7 +220,12 @@ async def test_the_first_page_is_small(world: World) -> None:
 
 def test_every_file_of_a_package_is_listed_with_its_licence() -> None:
     listed = tomllib.loads(VENDORED.read_text("utf-8"))["package"]
-    files = {target for package in listed for target in package["files"].values()}
-    assert files == {path.name for path in (ASSETS / "vendor").iterdir()}
+    files = {
+        (VENDORED.parent / package["folder"] / file).resolve()
+        for package in listed
+        for file in package["files"].values()
+    }
+    assert files == {path for folder in {file.parent for file in files} for path in folder.iterdir()}
+    assert ASSETS / "vendor" in {file.parent for file in files}
     assert all(package["integrity"].startswith("sha512-") and package["licence"] for package in listed)
     assert all(any("LICENSE" in source.upper() for source in package["files"]) for package in listed)

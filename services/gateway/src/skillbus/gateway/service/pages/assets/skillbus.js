@@ -124,16 +124,19 @@ function removeRow(row) {
 // After a conflict the form holds the version that the server has, so that a second, deliberate save succeeds.
 async function takeOverVersion(form, path) {
   const current = await callApi("GET", path, null);
-  if (current.ok) form.dataset.match = (await current.json()).version;
+  if (!current.ok) return;
+  form.dataset.match = (await current.json()).version;
+  if (form.dataset.draft) keepDraft(form);
 }
 
-// Drafts belong to their key: who logs in with another one in this browser does not get them.
+// Drafts belong to their key: who logs in with another one in this browser does not get them. A draft keeps the version that
+// it was written on, so that a save tells what somebody else changed meanwhile.
 const drafts = `skillbus draft ${page.caller} `;
 const draftKey = (form) => `${drafts}${page.project} ${form.dataset.draft}`;
 
 function keepDraft(form) {
-  localStorage.setItem(draftKey(form), JSON.stringify(Object.fromEntries(
-    [...form.elements].filter((field) => field.name).map((field) => [field.name, field.value]))));
+  const fields = [...form.elements].filter((field) => field.name).map((field) => [field.name, field.value]);
+  localStorage.setItem(draftKey(form), JSON.stringify({ match: form.dataset.match, fields: Object.fromEntries(fields) }));
 }
 
 function forgetDraft(form) {
@@ -143,7 +146,9 @@ function forgetDraft(form) {
 function restoreDraft(form) {
   const kept = localStorage.getItem(draftKey(form));
   if (kept === null) return;
-  for (const [name, value] of Object.entries(JSON.parse(kept))) {
+  const { match, fields } = JSON.parse(kept);
+  if (match) form.dataset.match = match;
+  for (const [name, value] of Object.entries(fields)) {
     if (form.elements[name]) form.elements[name].value = value;
   }
   const note = form.querySelector("[data-restored]");

@@ -195,3 +195,23 @@ def test_jobs_are_listed_shown_and_cancelled_and_sources_switched(
     assert "payments" in learn("sources").stdout
     assert "payments: learning is off" in learn("sources", "payments", "--off").stdout
     assert learn("sources", "payments").exit_code == 2
+
+
+def test_templates_and_runs_of_a_job_are_parts_of_its_report(
+    learn: Callable[..., Result], learner: FakeLearner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = {"file": "a.log", "text": "pool <*> is full", "level": "error", "count": 30, "first_line": 1}
+    run = {"run": "run1", "commit": "c1", "passed": 7, "failed": 1}
+    test = {"test": "tests/test_a.py::test_b", "kind": "flaky", "outcomes": ["both"]}
+    report: Json = {
+        "job": make_job("done"),
+        "templates": [template],
+        "suites": [{"folder": "r", "runs": [run], "tests": [test]}],
+    }
+    monkeypatch.setattr(learner, "_report", lambda _: report)
+    shown = learn("show", ID, "--templates")
+    assert shown.exit_code == 0, shown.output
+    assert "pool <*> is full" in shown.stdout
+    runs = learn("show", ID, "--runs")
+    assert "test_b" in runs.stdout
+    assert [request.url.params["part"] for request in learner.requests] == ["templates", "suites"]

@@ -34,6 +34,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "/tools": "Tools",
     "/search": "Search",
     "/context": "Context",
+    "/learning": "Learning",
     "/statistics": "Statistics",
     "/chat": "Chat",
 }

@@ -20,6 +20,7 @@ from skillbus.gateway.service.pages.rendering import render_page
 from skillbus.gateway.service.pages.sections.chat import CHAT_PAGE, ChatPages
 from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLVE_PAGE, ContextPages
 from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
+from skillbus.gateway.service.pages.sections.learning import LEARNING_PAGE, LearningPages
 from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
 from skillbus.gateway.service.pages.sections.search import SEARCH_PAGE, SearchPages
 from skillbus.gateway.service.pages.sections.statistics import STATISTICS_PAGE, StatisticsPages
@@ -34,7 +35,10 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     """Add the routes of all pages."""
     knowledge, review = KnowledgePages(caller), ReviewPages(caller)
     search, context, tools = SearchPages(caller), ContextPages(caller), ToolPages(caller)
+    learning = LearningPages(caller)
     _add_page(router, LOGIN_PATH, None, login.show_login)
+    _add_page(router, LEARNING_PAGE, Role.READER, learning.show_list)
+    _add_page(router, f"{LEARNING_PAGE}/{{id}}", Role.READER, learning.show_job)
     item = f"{KNOWLEDGE_PAGE}/{{id}}"
     _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
     _add_page(router, f"{KNOWLEDGE_PAGE}/preview", Role.READER, knowledge.show_preview, method="POST")

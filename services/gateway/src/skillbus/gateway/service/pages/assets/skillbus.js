@@ -15,6 +15,7 @@ function showError(form, text) {
 function readField(field) {
   if (field.dataset.type === "list") return field.value.split(/[,，]/).map((word) => word.trim()).filter(Boolean);
   if (field.dataset.type === "integer") return field.value === "" ? null : Number(field.value);
+  if (field.dataset.type === "boolean") return field.value === "true";
   if (field.dataset.type === "date") return `${field.value}T00:00:00Z`;
   return field.value;
 }

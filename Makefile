@@ -1,7 +1,7 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist run demo test test-of quick check documents assets test-containers bench contracts clean FORCE
+.PHONY: help setup dist run demo test test-install test-of quick check documents assets test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
@@ -85,6 +85,10 @@ setup: ## Install everything into .venv
 dist: setup ## Build a wheel of every distribution into dist, and say what each way of installing downloads
 	@rm -rf dist && $(BIN)/uv build --all-packages --wheel --quiet --out-dir dist && rm -f dist/.gitignore
 	@$(BIN)/python benchmarks/install_size.py --downloads
+
+test-install: setup ## Install the command from this checkout as a user's tool, in a temporary folder, and run it; asks the package index
+	@place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && export UV_TOOL_DIR="$$place/tools" UV_TOOL_BIN_DIR="$$place/bin" && \
+	$(BIN)/uv tool install --quiet . && "$$place/bin/skillbus" --version
 
 run: setup ## Start everything, play the demo, and stay up on http://127.0.0.1:8080
 	@exec $(BIN)/skillbus demo --stay --data $(DATA) --http-port $(HTTP_PORT)

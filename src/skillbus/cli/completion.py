@@ -22,6 +22,7 @@ from skillbus.cli.client.http_api import (
     HOMES,
     KEYS,
     KNOWLEDGE,
+    LEARNING_JOBS,
     MCP_SERVERS,
     MODELS,
     PROVIDERS,
@@ -52,6 +53,10 @@ class NameList:
     params: Mapping[str, str] = field(default_factory=dict)
     is_sorted: bool = False
     """True if the rows are sorted by name, so that a list can begin after a name."""
+    beginning: str | None = None
+    """Pattern of a beginning that is enough, if the names are ids that the server made."""
+    cursor: str = "after"
+    """Parameter of the list that takes the position of the next page."""
 
 
 _LISTS: dict[object, NameList] = {}
@@ -90,15 +95,19 @@ def _read_model(row: dict[str, str]) -> Iterable[str]:
     return row["name"], f"{row['provider']}/{row['name']}"
 
 
+def _read_id(row: dict[str, str]) -> Iterable[str]:
+    return [row["id"]]
+
+
+_UUID_BEGINNING: Final = r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}"
+"""At least four characters: one slip of a finger must not choose what is removed."""
 _MODELS_COMMAND: Final = "skillbus models list"
 _KNOWLEDGE_COMMAND: Final = "skillbus knowledge list"
 
 complete_skill = _build_completer(
     NameList("skillbus skills list", SKILLS, "skills", lambda row: [row["name"]], _PAGE, is_sorted=True)
 )
-complete_tool = _build_completer(
-    NameList("skillbus tools list", TOOLS, "tools", lambda row: [row["id"]], _PAGE, is_sorted=True)
-)
+complete_tool = _build_completer(NameList("skillbus tools list", TOOLS, "tools", _read_id, _PAGE, is_sorted=True))
 complete_mcp_server = _build_completer(NameList("skillbus mcp list", MCP_SERVERS, "servers", lambda row: [row["name"]]))
 complete_model = _build_completer(NameList(_MODELS_COMMAND, MODELS, "models", _read_model))
 complete_chat_model = _build_completer(
@@ -107,19 +116,32 @@ complete_chat_model = _build_completer(
 complete_provider = _build_completer(
     NameList("skillbus providers list", PROVIDERS, "providers", lambda row: [row["name"]])
 )
-complete_knowledge = _build_completer(NameList(_KNOWLEDGE_COMMAND, KNOWLEDGE, "items", lambda row: [row["id"]], _PAGE))
+complete_knowledge = _build_completer(
+    NameList(_KNOWLEDGE_COMMAND, KNOWLEDGE, "items", _read_id, _PAGE, beginning=_UUID_BEGINNING, cursor="before")
+)
 complete_pending = _build_completer(
-    NameList(f"{_KNOWLEDGE_COMMAND} --status pending", KNOWLEDGE, "items", lambda row: [row["id"]], _PAGE | _PENDING)
+    NameList(
+        f"{_KNOWLEDGE_COMMAND} --status pending",
+        KNOWLEDGE,
+        "items",
+        _read_id,
+        _PAGE | _PENDING,
+        beginning=_UUID_BEGINNING,
+        cursor="before",
+    )
+)
+complete_job = _build_completer(
+    NameList("skillbus learn jobs", LEARNING_JOBS, "jobs", _read_id, _PAGE, beginning=_UUID_BEGINNING)
 )
 complete_home = _build_completer(NameList("skillbus homes list", HOMES, "homes", lambda row: [row["home"]]))
-complete_device = _build_completer(
-    NameList("skillbus devices list", DEVICES, "devices", lambda row: [row["id"]], _PAGE)
-)
+complete_device = _build_completer(NameList("skillbus devices list", DEVICES, "devices", _read_id, _PAGE))
 complete_command = _build_completer(
-    NameList("skillbus commands list", COMMANDS, "commands", lambda row: [row["id"]], _PAGE, is_sorted=True)
+    NameList("skillbus commands list", COMMANDS, "commands", _read_id, _PAGE, is_sorted=True)
 )
-complete_run = _build_completer(NameList("skillbus runs list", RUNS, "runs", lambda row: [row["run_id"]], _PAGE))
-complete_key = _build_completer(NameList("skillbus keys list", KEYS, "keys", lambda row: [row["id"]]))
+complete_run = _build_completer(
+    NameList("skillbus runs list", RUNS, "runs", lambda row: [row["run_id"]], _PAGE, beginning="[0-9a-f]{4,31}")
+)
+complete_key = _build_completer(NameList("skillbus keys list", KEYS, "keys", _read_id, beginning="[0-9a-z]{4,9}"))
 
 
 def complete_in_bash(app: Callable[[], None], variables: MutableMapping[str, str]) -> None:

@@ -163,6 +163,7 @@ def remote_command(
             with _hide_modules("click", "h2"):
                 import_module("httpcore")  # which httpx imports later
                 from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
+                from skillbus.cli.client.id_beginnings import complete_ids  # noqa: PLC0415
                 from skillbus.cli.completion import find_names  # noqa: PLC0415
                 from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
 
@@ -173,9 +174,10 @@ def remote_command(
 
             async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
-                    names = tuple(find_names(parameters, own))
+                    whole = await complete_ids(connection, parameters, own)
+                    names = tuple(find_names(parameters, whole))
                     session = Session(output, connection, ctx.meta.get(TRAILING_WORDS), data, names)
-                    await _run_with_hints(command, session, own)
+                    await _run_with_hints(command, session, whole)
 
             _run_command(ask, asyncio.run, as_json=as_json)
 

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 OutcomeT = TypeVar("OutcomeT", bound=StrEnum)
 
-_DESCRIPTION_CELLS: Final = 160
-"""Longer descriptions are cut before the table cuts them to its width. `--json` has all of it."""
+_PROSE: Final = frozenset({"title", "description"})
+"""Columns with sentences."""
+_PROSE_CELLS: Final = 160
+"""Longer ones are cut before the table cuts them to its width. `--json` has all of it."""
 _PIPED_CELLS: Final = 80
 """The same in a pipe, which has no width."""
 _CUT: Final = "description"
 """Column that is cut to what the others leave, so that each row is one line."""
 _CUT_CELLS: Final = 20
-"""Least width of that column. With less it is wrapped."""
+"""Least width of the description. With less it is wrapped."""
 _COPIED: Final = frozenset({"id", "name", "model", "fingerprint", "act"})
 """Columns with words that people copy."""
 _SHARE_CELLS: Final = 12
@@ -93,7 +95,11 @@ def build_table(
         is_whole = heading in {*numbers, *whole}
         table.add_column(heading, justify="right" if heading in numbers else "left", overflow="fold", no_wrap=is_whole)
     for row in rows:
-        table.add_row(*(Text(clean_line(cell)) if isinstance(cell, str) else cell for cell in row))
+        cells = (
+            shorten_text(cell) if heading in _PROSE and isinstance(cell, str) else cell
+            for heading, cell in zip(headings, row, strict=True)
+        )
+        table.add_row(*(Text(clean_line(cell)) if isinstance(cell, str) else cell for cell in cells))
     return table
 
 
@@ -119,10 +125,10 @@ def build_import_report(
     return Group(*parts, Text(clean_line(summary), "dim"))
 
 
-def shorten_description(text: str) -> str:
-    """Cut a description to the cells that a table has for it."""
+def shorten_text(text: str) -> str:
+    """Cut a title or a description to the cells that a table has for it."""
     line = Text(clean_line(text))
-    line.truncate(_DESCRIPTION_CELLS if sys.stdout.isatty() else _PIPED_CELLS, overflow="ellipsis")
+    line.truncate(_PROSE_CELLS if sys.stdout.isatty() else _PIPED_CELLS, overflow="ellipsis")
     return line.plain
 
 

@@ -156,3 +156,9 @@ def test_the_owners_key_is_made_once_and_only_its_user_can_read_it(tmp_path: Pat
     assert modes == {"owner.key": 0o600, "connection.json": 0o600, "auth.header": 0o600}
     assert header == f"Authorization: Bearer {key}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["owner.key"]
+
+
+def test_the_beginning_of_the_id_of_a_key_is_enough(skillbus: CommandLine) -> None:
+    server = KeyServer()
+    assert skillbus("keys", "revoke", "7k2m", "--yes", externals=server.externals).exit_code == 0
+    assert server.requests[-1].url.path == "/api/keys/7k2m9qx4vt"

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from skillbus.cli import tables
 from skillbus.cli.output import CommandOutput, clean_line, clean_text, format_size
 
 from .conftest import CommandLine
@@ -119,3 +120,11 @@ def test_help_documents_the_exit_codes(skillbus: CommandLine) -> None:
     shown = " ".join(skillbus("--help").stdout.split())
 
     assert "0 success, 1 failure, 2 wrong usage, 3 server not reachable" in shown
+
+
+def test_titles_do_not_make_rows_of_a_pipe_wider_than_200_columns() -> None:
+    stream = io.StringIO()
+    row = ("0" * 36, "troubleshooting", "pending", "service:payments", "a very long title " * 30)
+    console = Console(file=stream, width=100_000, color_system=None)
+    console.print(tables.build_table(("id", "type", "status", "scope", "title"), [row]))
+    assert max(map(len, stream.getvalue().splitlines())) <= 200

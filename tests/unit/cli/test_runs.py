@@ -57,18 +57,26 @@ def test_runs_in_a_state_are_asked_for(skillbus: CommandLine, server: FakeServer
 def test_the_beginning_of_an_id_is_enough(skillbus: CommandLine, server: FakeServer) -> None:
     server.history = [run_record(RUN), run_record("f" * 32)]
     assert json.loads(skillbus("runs", "show", "0123", "--json").stdout)["run_id"] == RUN
-    assert skillbus("runs", "cancel", "f").exit_code == 0
+    assert skillbus("runs", "cancel", "ffff").exit_code == 0
     assert server.requests[-1].url.path.endswith("f" * 32)
 
 
-@pytest.mark.parametrize("beginning", ["", "e"])
-def test_a_beginning_of_several_runs_or_of_none_is_refused(
+def test_a_beginning_of_several_ids_is_refused_with_the_ids(skillbus: CommandLine, server: FakeServer) -> None:
+    server.history = [run_record("f" * 32), run_record("f" * 31 + "0")]
+    result = skillbus("runs", "cancel", "ffff")
+    assert result.exit_code == 2
+    assert "2 ids begin with 'ffff'" in result.stderr
+    assert [request.method for request in server.requests] == ["GET"]
+
+
+@pytest.mark.parametrize("beginning", ["eeee", "fff"])
+def test_what_begins_no_id_or_is_too_short_goes_to_the_server_as_it_is(
     skillbus: CommandLine, server: FakeServer, beginning: str
 ) -> None:
     server.history = [run_record(RUN), run_record("f" * 32)]
     result = skillbus("runs", "show", beginning)
-    assert result.exit_code == 2
-    assert "skillbus runs list" in result.stderr
+    assert result.exit_code == 1
+    assert f"/api/runs/{beginning}" in [request.url.path for request in server.requests]
 
 
 def test_a_run_is_shown_with_its_limits(skillbus: CommandLine, server: FakeServer) -> None:

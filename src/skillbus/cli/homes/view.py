@@ -58,7 +58,7 @@ def render_command_hits(found: CommandsFound) -> RenderableType:
 
 def join_descriptions(description: Mapping[str, str]) -> str:
     """Return the descriptions of a command in all its languages."""
-    return tables.shorten_description(" / ".join(description.values()))
+    return tables.shorten_text(" / ".join(description.values()))
 
 
 def _format_argument(argument: CommandArgument) -> str:

@@ -36,7 +36,9 @@ ExpiresOption = Annotated[
 ]
 KeyIds = Annotated[
     list[str],
-    typer.Argument(metavar="ID...", help="Ids of the keys, from `skillbus keys list`.", autocompletion=complete_key),
+    typer.Argument(
+        metavar="ID...", help="Ids of keys, or their beginnings: see `keys list`.", autocompletion=complete_key
+    ),
 ]
 
 _TIME: Final = re.compile(r"([1-9][0-9]{0,5})([hdwy])")

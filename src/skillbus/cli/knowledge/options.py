@@ -17,7 +17,7 @@ Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Id of the item, as `skillbus knowledge list` shows it, or as a context cites it.",
+        help="Id of the item, or its beginning, as `knowledge list` shows it or a context cites it.",
         autocompletion=complete_knowledge,
         parser=read_item_id,
     ),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from skillbus.cli.client.http_api import LEARNING_JOBS, LEARNING_SOURCES
+from skillbus.cli.completion import complete_job
 from skillbus.cli.errors import LearningFailedError
 from skillbus.cli.knowledge.options import By, build_headers
 from skillbus.cli.options import build_request
@@ -45,7 +46,10 @@ Task = Annotated[str | None, typer.Option("--task", help="Id of the task that ma
 Run = Annotated[str | None, typer.Option("--run", help="Id of the test run.")]
 Commit = Annotated[str | None, typer.Option("--commit", help="Commit that was tested.")]
 Branch = Annotated[str | None, typer.Option("--branch", help="Branch that was tested.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="Id of the job, as `skillbus learn jobs` shows it.")]
+JobId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Id of a job, or its beginning: see `learn jobs`.", autocompletion=complete_job),
+]
 Templates = Annotated[bool, typer.Option("--templates", help="Templates of the job's logs, the most severe first.")]
 Runs = Annotated[bool, typer.Option("--runs", help="Last runs of the job's test suites.")]
 Status = Annotated[LearningStatus | None, typer.Option("--status", help="Only jobs with this status.")]
@@ -122,7 +126,7 @@ async def list_jobs(
     session.output.show_result(document, lambda: render_jobs(found))
 
 
-@remote_command("skillbus learn show 01890000-0000-7000-8000-000000000000")
+@remote_command("skillbus learn show 018f3a2c")
 async def show_job(session: Session, job_id: JobId, *, templates: Templates = False, runs: Runs = False) -> None:
     """Show a job with its report: the result of each file, and the items with their evidence.
 
@@ -137,7 +141,7 @@ async def show_job(session: Session, job_id: JobId, *, templates: Templates = Fa
     )
 
 
-@remote_command("skillbus learn cancel 01890000-0000-7000-8000-000000000000")
+@remote_command("skillbus learn cancel 018f3a2c")
 async def cancel_job(session: Session, job_id: JobId, by: By = None) -> None:
     """Cancel a job. It stores nothing then."""
     path, params = join_path(LEARNING_JOBS, job_id), session.connection.scope

@@ -18,7 +18,7 @@ from skillbus.contracts.sandbox.run_history import RunFile, RunRecord, RunsListe
 
 RunId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="Id of the run, as `skillbus runs list` shows it.", autocompletion=complete_run),
+    typer.Argument(metavar="ID", help="Id of the run, or its beginning: see `runs list`.", autocompletion=complete_run),
 ]
 Skill = Annotated[str | None, typer.Option("--skill", help="Only runs of this skill.", autocompletion=complete_skill)]
 State = Annotated[str | None, typer.Option("--state", help="Only runs in this state: ok, failed, running, timeout, …")]
@@ -26,7 +26,6 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Largest 
 Save = Annotated[Path | None, typer.Option("--save", metavar="DIR", file_okay=False, help="Save the files of the run.")]
 
 _PAGE_SIZE: Final = 200
-_ID_CHARACTERS: Final = 32
 
 
 @remote_command("skillbus runs list --skill git-commit --state failed")
@@ -40,32 +39,13 @@ async def list_runs(session: Session, skill: Skill = None, state: State = None, 
     session.output.show_result(document, lambda: render_runs(found, session.output.out.width))
 
 
-async def _complete_id(session: Session, beginning: str) -> str:
-    """Return the id of the run whose id begins so, among the newest ones.
-
-    Raises:
-        typer.BadParameter: No run, or more than one, has such an id.
-    """
-    if len(beginning) >= _ID_CHARACTERS:
-        return beginning
-    params = {"limit": str(_PAGE_SIZE), **session.connection.scope}
-    runs = (await session.connection.request(RunsListed, "GET", RUNS, params=params)).runs
-    found = [run.run_id for run in runs if run.run_id.startswith(beginning)]
-    if len(found) != 1:
-        number = "several runs" if found else f"none of the {_PAGE_SIZE} newest runs"
-        raise typer.BadParameter(
-            f"{number} begin with {beginning!r}: `skillbus runs list` shows their ids", param_hint="ID"
-        )
-    return found[0]
-
-
 @remote_command("skillbus runs show 4be4c61e --save out")
 async def show_run(session: Session, run_id: RunId, save: Save = None) -> None:
     """Show a run with its limits and its usage, and save its files.
 
-    The beginning of its id is enough. Arguments and output of a run are not kept; its files are, for a day.
+    Arguments and output of a run are not kept; its files are, for a day.
     """
-    path, params = join_path(RUNS, await _complete_id(session, run_id)), session.connection.scope
+    path, params = join_path(RUNS, run_id), session.connection.scope
     record = await session.connection.request(RunRecord, "GET", path, params=params)
     document = record.model_dump(mode="json")
     saved = SavedArtifacts({}, [])
@@ -86,7 +66,7 @@ async def show_run(session: Session, run_id: RunId, save: Save = None) -> None:
 
 @remote_command("skillbus runs cancel 4be4c61e")
 async def cancel_run(session: Session, run_id: RunId) -> None:
-    """End a run. The beginning of its id is enough."""
-    cancelled = await request_cancel(session, await _complete_id(session, run_id))
+    """End a run."""
+    cancelled = await request_cancel(session, run_id)
     message = "The run is being ended." if cancelled.ending else "The run had already ended."
     session.output.show_result(cancelled, lambda: message)

@@ -18,8 +18,7 @@ def render_skills(found: Sequence[Skill]) -> RenderableType:
     rows = []
     for skill in found:
         indexed = ("yes" if skill.indexed else "waiting") if skill.enabled else "disabled"
-        description = tables.shorten_description(skill.description)
-        rows.append((skill.name, skill.version or "-", indexed, format_size(skill.size_bytes), description))
+        rows.append((skill.name, skill.version or "-", indexed, format_size(skill.size_bytes), skill.description))
     table = tables.build_table(("name", "version", "indexed", "size", "description"), rows, numbers=("size",))
     return Group(table, Text(format_number(len(found), "skill"), "dim"))
 

@@ -34,7 +34,7 @@ def render_hits(found: ToolsFound, *, explain: bool, separator: str = "\n") -> R
     rows: list[Sequence[str | Text]] = []
     for hit in found.results:
         reasons = Text(separator.join(tables.format_reasons(hit.cosine, hit.reasons)))
-        description = tables.shorten_description(hit.description)
+        description = tables.shorten_text(hit.description)
         row = (hit.id, hit.tool_type.value, f"{hit.score:.2f}", description)
         styled = [Text(clean_line(cell), "" if hit.score >= _LIKELY else "dim") for cell in row]
         rows.append((*styled, reasons) if explain else styled)
@@ -56,8 +56,7 @@ def render_tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
     for tool in found:
         findings = f", {format_number(tool.findings, 'finding')}" if tool.findings else ""
         approval = ", needs approval" if tool.requires_approval else ""
-        description = tables.shorten_description(tool.description)
-        rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{approval}{findings}", description))
+        rows.append((tool.id, tool.tool_type.value, f"{tool.state.value}{approval}{findings}", tool.description))
     table = tables.build_table(("id", "type", "state", "description"), rows, whole=("type",))
     return Group(table, tables.format_count(len(found), total, "tool"))
 

@@ -37,7 +37,9 @@ from skillbus.gateway.service.learning import LearningRoutes, add_learning_route
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
 from skillbus.gateway.service.pages.login import LoginPages
-from skillbus.gateway.service.pages.router import add_pages
+from skillbus.gateway.service.pages.router import add_pages, add_system_pages
+from skillbus.gateway.service.pages.sections.administration import AdministrationPages
+from skillbus.gateway.service.pages.sections.system import SystemPages
 from skillbus.gateway.service.runs.calls import CallRoutes, add_call_routes
 from skillbus.gateway.service.runs.skill_runs import RunRoutes, add_run_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
@@ -127,4 +129,6 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_chat_routes(DocumentedRouter(router, _OPENAI, openai_errors), ChatRoutes(parts.turns))
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
     add_pages(router, parts.login_pages, caller)
+    system = SystemPages(caller, parts.system.readiness, parts.system.auditor)
+    add_system_pages(router, system, AdministrationPages(caller, parts.key_registry))
     return router

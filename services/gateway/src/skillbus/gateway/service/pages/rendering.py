@@ -36,6 +36,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "/context": "Context",
     "/learning": "Learning",
     "/statistics": "Statistics",
+    "/system": "System",
     "/chat": "Chat",
 }
 """Pages of the navigation, by path."""

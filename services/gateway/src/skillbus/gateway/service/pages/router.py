@@ -17,6 +17,12 @@ from skillbus.gateway.domain.http_headers import prefers_media_type
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import render_page
+from skillbus.gateway.service.pages.sections.administration import (
+    AUDIT_LOG_PAGE,
+    DEAD_LETTERS_PAGE,
+    KEYS_PAGE,
+    AdministrationPages,
+)
 from skillbus.gateway.service.pages.sections.chat import CHAT_PAGE, ChatPages
 from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLVE_PAGE, ContextPages
 from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
@@ -24,6 +30,7 @@ from skillbus.gateway.service.pages.sections.learning import LEARNING_PAGE, Lear
 from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
 from skillbus.gateway.service.pages.sections.search import SEARCH_PAGE, SearchPages
 from skillbus.gateway.service.pages.sections.statistics import STATISTICS_PAGE, StatisticsPages
+from skillbus.gateway.service.pages.sections.system import SYSTEM_PAGE, SystemPages
 from skillbus.gateway.service.pages.sections.tools import TOOLS_PAGE, ToolPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
@@ -57,6 +64,25 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     _add_page(router, CHAT_PAGE, Role.READER, ChatPages(caller).show_chat)
 
 
+def add_system_pages(router: APIRouter, system: SystemPages, administration: AdministrationPages) -> None:
+    """Add the routes of the page of the system, of its parts, and of the pages for administrators."""
+    _add_page(router, SYSTEM_PAGE, Role.READER, system.show_system)
+    parts = f"{SYSTEM_PAGE}/parts"
+    _add_page(router, f"{parts}/services", Role.READER, system.show_services)
+    _add_page(router, f"{parts}/models", Role.READER, system.show_models)
+    _add_page(router, f"{parts}/indexes", Role.READER, system.show_indexes)
+    _add_page(router, f"{parts}/waiting", Role.READER, system.show_waiting)
+    _add_page(router, f"{parts}/comparison", Role.READER, system.show_comparison)
+    count = system.show_dead_letter_count
+    _add_page(router, f"{parts}/dead-letters", Role.ADMIN, count, needs_all_projects=True)
+    _add_page(router, AUDIT_LOG_PAGE, Role.ADMIN, administration.show_audit_log)
+    _add_page(router, KEYS_PAGE, Role.ADMIN, administration.show_keys)
+    letters = administration.show_dead_letters
+    _add_page(router, DEAD_LETTERS_PAGE, Role.ADMIN, letters, needs_all_projects=True)
+    letter = administration.show_dead_letter
+    _add_page(router, f"{DEAD_LETTERS_PAGE}/{{sequence}}", Role.ADMIN, letter, needs_all_projects=True)
+
+
 def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope, problem: Problem) -> Response:
     """Return the reply for a problem: the login or a page for a browser that opens a page, else a document."""
     request = Request(scope)
@@ -72,7 +98,13 @@ def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope
 
 
 def _add_page(
-    router: APIRouter, path: str, role: Role | None, handler: Callable[..., object], *, method: str = "GET"
+    router: APIRouter,
+    path: str,
+    role: Role | None,
+    handler: Callable[..., object],
+    *,
+    method: str = "GET",
+    needs_all_projects: bool = False,
 ) -> None:
     router.add_api_route(
         path,
@@ -80,5 +112,5 @@ def _add_page(
         methods=[method],
         include_in_schema=False,
         response_model=None,
-        openapi_extra=RouteRule(role).to_openapi(),
+        openapi_extra=RouteRule(role, needs_all_projects=needs_all_projects).to_openapi(),
     )

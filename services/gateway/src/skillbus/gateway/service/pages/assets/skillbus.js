@@ -91,6 +91,7 @@ async function submitForm(form, button) {
     forgetDraft(form);
     const reply = response.status === 204 ? {} : await response.json();
     if (form.dataset.batch !== undefined) { showOutcomes(form, reply); return; }
+    if (form.dataset.reveal) { revealOnce(form, reply[form.dataset.reveal]); return; }
     const refused = (reply.results || []).find((result) => result.ok === false);
     if (refused) { showError(form, `${refused.error} (${refused.code})`); return; }
     location.assign(fillIn(form.dataset.next || location.pathname, reply));
@@ -98,6 +99,25 @@ async function submitForm(form, button) {
     showError(form, page.offline);
   } finally {
     buttons.forEach((button) => { button.disabled = false; });
+  }
+}
+
+// A secret of a reply is shown once: it is in no address and no storage, and whoever leaves the page leaves it.
+function revealOnce(form, secret) {
+  const place = document.querySelector("[data-revealed]");
+  place.querySelector("output").textContent = secret;
+  place.hidden = false;
+  place.querySelector("button").focus();
+  form.hidden = true;
+}
+
+async function copyText(button) {
+  const text = button.parentElement.querySelector("output");
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = button.dataset.copied;
+  } catch {
+    getSelection().selectAllChildren(text); // without the right to write the clipboard, the reader presses Ctrl+C
   }
 }
 
@@ -211,6 +231,7 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button === null) return;
   if (button.matches("[data-wrap], [data-line], [data-link]")) formatSelection(button);
+  if (button.dataset.copied) copyText(button);
   if (button.dataset.language) {
     document.cookie = `skillbus-language=${button.dataset.language}; path=/; max-age=31536000; samesite=lax`;
     location.reload();
@@ -233,6 +254,9 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 document.addEventListener("htmx:sendError", () => showError(document.body, page.offline));
 
+window.addEventListener("pagehide", () => {
+  for (const text of document.querySelectorAll("[data-revealed] output")) text.textContent = "";
+});
 window.addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form[method=get] [disabled]")) field.disabled = false;
 });

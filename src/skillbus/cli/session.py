@@ -158,8 +158,7 @@ def remote_command(
             as_json: JsonOption = False,
             **own: object,
         ) -> None:
-            # httpx takes 0.1 s of CPU to import, which help pages need not wait for. Half of it would be for HTTP/2 and
-            # for httpx's own command line, which are not used.
+            # httpx takes 0.1 s of CPU to import, half of it for HTTP/2 and its own command line, which are not used.
             with _hide_modules("click", "h2"):
                 import_module("httpcore")  # which httpx imports later
                 from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
@@ -167,17 +166,16 @@ def remote_command(
                 from skillbus.cli.completion import find_names  # noqa: PLC0415
                 from skillbus.client.connection import check_key, check_url  # noqa: PLC0415
 
-            externals = ctx.ensure_object(Externals)
-            data = data or find_data_directory()
+            externals, data = ctx.ensure_object(Externals), data or find_data_directory()
             server = find_server(url, _check(check_key, key, key_option), data)
             remote = Remote(_check(check_url, server.url, url_option), server.key, project)
 
             async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
-                    whole = await complete_ids(connection, parameters, own)
-                    names = tuple(find_names(parameters, whole))
+                    given = await complete_ids(connection, parameters, own)
+                    names = tuple(find_names(parameters, given))
                     session = Session(output, connection, ctx.meta.get(TRAILING_WORDS), data, names)
-                    await _run_with_hints(command, session, whole)
+                    await _run_with_hints(command, session, given)
 
             _run_command(ask, asyncio.run, as_json=as_json)
 

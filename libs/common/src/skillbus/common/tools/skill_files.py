@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from skillbus.common.archive import Archive, ArchiveError, open_archive
+from skillbus.common.archive import Archive, ArchiveEntry, ArchiveError, open_archive
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import SkillSelector
@@ -24,6 +25,15 @@ class PackageReader(Protocol):
     async def get(self, name: str, max_bytes: int) -> bytes:
         """Return the bytes of an object. Raises RequestError."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SkillOverview:
+    """Overview of a skill."""
+
+    files: tuple[ArchiveEntry, ...]
+    document: bytes
+    """Content of SKILL.md."""
 
 
 class SkillFiles:
@@ -47,6 +57,15 @@ class SkillFiles:
     async def list_files(self, project: str, name: str) -> tuple[str, ...]:
         """Return the paths of all files of a skill's current package. Raises RequestError as `read_file`."""
         return await self._read(project, name, lambda package: tuple(entry.path for entry in package.files))
+
+    async def read_overview(self, project: str, name: str) -> SkillOverview:
+        """Return the files of a skill's current package and its SKILL.md. Raises RequestError as `read_file`."""
+        try:
+            return await self._read(
+                project, name, lambda package: SkillOverview(package.files, package.read_file("SKILL.md"))
+            )
+        except KeyError as error:
+            raise RequestError(ErrorCode.NOT_FOUND, f"The skill {name} has no SKILL.md.") from error
 
     async def _read(self, project: str, name: str, read: Callable[[Archive], ResultT]) -> ResultT:
         skill = await self._get_skill(SkillSelector(project=project, name=name))

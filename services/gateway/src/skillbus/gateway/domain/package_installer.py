@@ -51,6 +51,11 @@ class PackageInstaller:
         self._max_bytes = max_bytes
         self._patience_s = patience_s
 
+    @property
+    def max_bytes(self) -> int:
+        """Size of the largest package."""
+        return self._max_bytes
+
     async def install_package(self, package: UploadedPackage, project: str) -> UploadedSkill:
         """Install a package, or update the skill with the same name.
 

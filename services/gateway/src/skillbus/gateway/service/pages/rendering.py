@@ -35,6 +35,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "/search": "Search",
     "/context": "Context",
     "/learning": "Learning",
+    "/runs": "Runs",
     "/statistics": "Statistics",
     "/system": "System",
     "/chat": "Chat",
@@ -54,6 +55,8 @@ def _open_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["markdown"] = render_markdown
+    environment.filters["bytes"] = format_bytes
+    environment.filters["seconds"] = format_seconds
     environment.globals["asset"] = make_asset_path
     return environment
 
@@ -61,6 +64,20 @@ def _open_environment() -> Environment:
 def render_markdown(text: str) -> Markup:
     """Return Markdown as HTML. Raw HTML is shown as text; links to anything but pages and mail are none."""
     return Markup(_MARKDOWN.render(text))  # noqa: S704 (markdown-it escapes HTML and checks the scheme of links)
+
+
+def format_bytes(size: int) -> str:
+    """Return a size in the largest unit of which it has one."""
+    amount, units = float(size), ["B", "KiB", "MiB", "GiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{amount:.1f} {units[0]}" if units[0] != "B" else f"{size} B"
+
+
+def format_seconds(milliseconds: float) -> str:
+    """Return a time in milliseconds below a second, else in seconds."""
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
 
 
 @cache

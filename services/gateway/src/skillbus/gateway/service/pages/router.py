@@ -28,21 +28,25 @@ from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLV
 from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.sections.learning import LEARNING_PAGE, LearningPages
 from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
+from skillbus.gateway.service.pages.sections.runs import RUNS_PAGE, RunPages
 from skillbus.gateway.service.pages.sections.search import SEARCH_PAGE, SearchPages
+from skillbus.gateway.service.pages.sections.servers import SERVERS_PAGE, ServerPages
+from skillbus.gateway.service.pages.sections.skills import SKILLS_PAGE, SkillPages
 from skillbus.gateway.service.pages.sections.statistics import STATISTICS_PAGE, StatisticsPages
 from skillbus.gateway.service.pages.sections.system import SYSTEM_PAGE, SystemPages
 from skillbus.gateway.service.pages.sections.tools import TOOLS_PAGE, ToolPages
 
 START_PAGE: Final = KNOWLEDGE_PAGE
-_PROGRAMS: Final = ("/api/", "/v1/", "/mcp", "/docs", "/openapi.json", "/metrics", "/assets/")
+_PROGRAMS: Final = ("/api/", "/v1/", "/mcp/", "/docs/", "/openapi.json/", "/metrics/", "/assets/")
 """Beginnings of paths whose problems are always documents for programs."""
 
 
-def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
+def add_pages(router: APIRouter, login: LoginPages, skills: SkillPages, caller: BusCaller) -> None:
     """Add the routes of all pages."""
     knowledge, review = KnowledgePages(caller), ReviewPages(caller)
     search, context, tools = SearchPages(caller), ContextPages(caller), ToolPages(caller)
     learning = LearningPages(caller)
+    servers, runs = ServerPages(caller), RunPages(caller)
     _add_page(router, LOGIN_PATH, None, login.show_login)
     _add_page(router, LEARNING_PAGE, Role.READER, learning.show_list)
     _add_page(router, f"{LEARNING_PAGE}/{{id}}", Role.READER, learning.show_job)
@@ -57,6 +61,12 @@ def add_pages(router: APIRouter, login: LoginPages, caller: BusCaller) -> None:
     _add_page(router, f"{REVIEW_PAGE}/{{id}}", Role.READER, review.show_candidate)
     _add_page(router, TOOLS_PAGE, Role.READER, tools.show_list)
     _add_page(router, f"{TOOLS_PAGE}/{{id:path}}", Role.READER, tools.show_tool)
+    _add_page(router, SKILLS_PAGE, Role.READER, skills.show_list)
+    _add_page(router, f"{SKILLS_PAGE}/{{name}}", Role.READER, skills.show_skill)
+    _add_page(router, SERVERS_PAGE, Role.READER, servers.show_list)
+    _add_page(router, f"{SERVERS_PAGE}/{{name}}", Role.READER, servers.show_server)
+    _add_page(router, RUNS_PAGE, Role.READER, runs.show_list)
+    _add_page(router, f"{RUNS_PAGE}/{{run_id}}", Role.READER, runs.show_run)
     _add_page(router, SEARCH_PAGE, Role.READER, search.show_search)
     _add_page(router, CONTEXT_PAGE, Role.READER, context.show_context)
     _add_page(router, RESOLVE_PAGE, Role.READER, context.show_resolution)
@@ -87,7 +97,7 @@ def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope
     """Return the reply for a problem: the login or a page for a browser that opens a page, else a document."""
     request = Request(scope)
     accept = request.headers.get("Accept", "")
-    is_program = scope["path"].startswith(_PROGRAMS) or scope["method"] not in {"GET", "HEAD"}
+    is_program = f"{scope['path']}/".startswith(_PROGRAMS) or scope["method"] not in {"GET", "HEAD"}
     if is_program or "HX-Request" in request.headers or not prefers_media_type(accept, "text/html", "application/json"):
         return show_document(problem)
     if problem.code is ErrorCode.UNAUTHORIZED:

@@ -17,7 +17,16 @@ function readField(field) {
   if (field.dataset.type === "integer") return field.value === "" ? null : Number(field.value);
   if (field.dataset.type === "boolean") return field.value === "true";
   if (field.dataset.type === "date") return `${field.value}T00:00:00Z`;
+  if (field.dataset.type === "headers") return readHeaders(field.value);
   return field.value;
+}
+
+// Lines `Name: value`. A line without a colon keeps a name that the server refuses, and says so.
+function readHeaders(text) {
+  return Object.fromEntries(text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
+    const [, name, value] = /^([^:]*):(.*)$/.exec(line) || [null, `${line}:`, ""];
+    return [name.trim(), value.trim()];
+  }));
 }
 
 // Fields with data-only are sent with the buttons of these values alone, those with data-optional only if they are filled,
@@ -48,12 +57,12 @@ async function takeOverSession() {
   return true;
 }
 
-async function callApi(method, path, body, headers = {}) {
+async function callApi(method, path, body, headers = {}, signal = undefined) {
   const address = new URL(path, location.href);
   if (page.project !== "default") address.searchParams.set("project", page.project);
   if (body !== null) headers["Content-Type"] = "application/json";
   const text = body === null ? undefined : JSON.stringify(body);
-  const send = () => fetch(address, { method, headers: { ...headers, "X-CSRF-Token": page.csrf }, body: text });
+  const send = () => fetch(address, { method, headers: { ...headers, "X-CSRF-Token": page.csrf }, body: text, signal });
   const response = await send();
   return response.status === 403 && (await takeOverSession()) ? send() : response;
 }

@@ -175,6 +175,7 @@ async def test_a_running_job_can_be_followed_and_cancelled_by_editors(world: Wor
     world.caller.on(GET_LEARNING_REPORT, lambda _: LearningReport(job=RUNNING))
     page = (await get_page(world, f"/learning/{ID}")).text
     assert "data-reload" in page
+    assert "Learning from &lt;script" in page
     assert f'data-api="DELETE /api/learn/jobs/{ID}"' in page
     reader = world.add_key(Role.READER, "default")
     seen = (await get_page(world, f"/learning/{ID}", reader)).text
@@ -211,3 +212,10 @@ async def test_a_reader_starts_and_switches_nothing(world: World) -> None:
     assert 'data-testid="upload"' not in page
     assert 'data-testid="switch-on"' not in page
     assert 'data-testid="switch-off"' not in (await get_page(world, f"/learning/{ID}", reader)).text
+
+
+async def test_names_that_programs_use_are_shown_as_words(world: World) -> None:
+    files = (LearnedFile(path="a.log", status="read", format="access_log"),)
+    world.caller.on(GET_LEARNING_REPORT, lambda _: REPORT.model_copy(update={"files": files}))
+    assert ">access log<" in (await get_page(world, f"/learning/{ID}?part=files")).text
+    assert ">访问日志<" in (await get_page(world, f"/learning/{ID}?part=files", language="zh")).text

@@ -30,8 +30,12 @@ def load_messages(language: str) -> Mapping[str, str]:
 
 
 def translate_text(language: str, text: str, **values: object) -> str:
-    """Return a text in a language, with its values filled in. A text without a translation stays English."""
-    translated = load_messages(language).get(text, text)
+    """Return a text in a language, with its values filled in. A text without a translation stays English.
+
+    A name that programs use, such as `test_experience`, is shown as words.
+    """
+    shown = text if " " in text else text.replace("_", " ")
+    translated = load_messages(language).get(text, shown)
     return translated.format(**values) if values else translated
 
 

@@ -7,11 +7,14 @@ import pytest
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.devices import LIST_HOMES, HomesListed, HomeSummary
+from skillbus.contracts.indexer.tools import LIST_TOOLS, ToolsListed
+from skillbus.contracts.message import Message
 from skillbus.contracts.retriever.command_resolution import (
     RESOLVE_COMMAND,
     SEARCH_COMMANDS,
     CommandHit,
     CommandResolved,
+    CommandSearchExplanation,
     CommandsFound,
     DroppedDevice,
     RecalledDevice,
@@ -27,13 +30,21 @@ from skillbus.contracts.retriever.knowledge_search import (
     KnowledgeFound,
     KnowledgeHit,
     KnowledgeSearchExplanation,
+    OmittedItem,
     OmittedItems,
     ScoreFactors,
 )
 from skillbus.contracts.retriever.query_ir import QueryIR
-from skillbus.contracts.retriever.search_explanation import MatchReason, SearchStage
+from skillbus.contracts.retriever.search_explanation import (
+    DroppedHit,
+    DroppedHits,
+    MatchReason,
+    ScoreParts,
+    SearchStage,
+)
 from skillbus.contracts.retriever.tool_search import (
     SEARCH_TOOLS,
+    SearchTools,
     ToolHit,
     ToolSearchExplanation,
     ToolsFound,
@@ -42,6 +53,11 @@ from skillbus.contracts.retriever.tool_search import (
 from .fakes import KEY, World
 from .test_knowledge_pages import EVIL, ITEM
 
+PARTS = ScoreParts(dense=None, lexical=1.25, likeness=-0.5, meaning=3.0, fused=0.7)
+DROPPED = DroppedHits(cause="over_limit", count=25, first=(DroppedHit(id=EVIL, title=EVIL, score=0.3, cosine=0.2),))
+ELSEWHERE = DroppedHits(cause="other_scope", count=1, first=(DroppedHit(id="01890000", title=EVIL),))
+FILTERED = SearchStage(name="filter", took_ms=0.3, candidates=40)
+CANDIDATES = SearchStage(name="candidates", took_ms=0.3, candidates=21)
 STAGES = (SearchStage(name="embed", took_ms=1.5, candidates=0), SearchStage(name="rank", took_ms=0.5, candidates=21))
 REASON = MatchReason(side="lexical", rank=1, score=2.5, terms=(EVIL,), parts=("name",))
 TOOLS = ToolsFound(
@@ -54,27 +70,47 @@ TOOLS = ToolsFound(
             cosine=None,
             tool_type="mcp",
             reasons=(REASON,),
+            parts=PARTS,
             repeats=EVIL,
         ),
     ),
     took_ms=2,
     model=EVIL,
     degraded="lexical",
-    explanation=ToolSearchExplanation(stages=STAGES, threshold=0.2, below_threshold=7, best_score=0.5, terms=(EVIL,)),
+    explanation=ToolSearchExplanation(
+        stages=(*STAGES, FILTERED, CANDIDATES),
+        indexed=100,
+        threshold=0.2,
+        below_threshold=7,
+        best_score=0.5,
+        terms=(EVIL,),
+        dropped=(DROPPED,),
+    ),
 )
 KNOWLEDGE = KnowledgeFound(
     results=(
         KnowledgeHit(
-            item=ITEM, score=0.5, cosine=0.4, reasons=(REASON,), factors=ScoreFactors(scope=0.3), relevance=0.4
+            item=ITEM,
+            score=0.5,
+            cosine=0.4,
+            reasons=(REASON,),
+            factors=ScoreFactors(scope=0.3),
+            relevance=0.4,
+            parts=PARTS,
         ),
     ),
     request_id="r",
     took_ms=2,
-    explanation=KnowledgeSearchExplanation(stages=STAGES, threshold=0.2, below_threshold=7, not_shown=3),
+    explanation=KnowledgeSearchExplanation(
+        stages=(FILTERED,), threshold=0.2, below_threshold=7, not_shown=3, other_scopes=4, dropped=(ELSEWHERE,)
+    ),
 )
 COMMANDS = CommandsFound(
-    results=(CommandHit(id=EVIL, capability="c", command="d", description={"en": EVIL}, score=0.9, cosine=0.8),),
+    results=(
+        CommandHit(id=EVIL, capability=EVIL, command="d", description={"en": EVIL}, score=0.9, cosine=0.8, parts=PARTS),
+    ),
     took_ms=2,
+    explanation=CommandSearchExplanation(stages=STAGES, indexed=9, threshold=0, dropped=(DROPPED,)),
 )
 CONTEXT = ContextBuilt(
     request_id="r",
@@ -97,7 +133,12 @@ CONTEXT = ContextBuilt(
             tokens=40,
         ),
     ),
-    omitted=OmittedItems(over_budget=2, alike=1, ids=("x",)),
+    omitted=OmittedItems(
+        over_budget=2,
+        alike=1,
+        ids=("x",),
+        first=(OmittedItem(id="x", title=EVIL, reason="over_budget", score=0.3, priority=5),),
+    ),
 )
 CALL = ResolvedCommandCall(
     id=EVIL, capability="c", command="d", description={"en": EVIL}, score=0.9, arguments={"level": EVIL}
@@ -121,6 +162,14 @@ RESOLVED = CommandResolved(
     ),
 )
 RESOLVE = "/context/resolve?text=x&home=h"
+
+
+HIT = TOOLS.results[0]
+
+
+def list_searches(world: World) -> list[Message]:
+    """Return the searches that the page asked for, in their order."""
+    return [asked for name, asked in world.caller.asked if name.startswith("search_")]
 
 
 @pytest.fixture
@@ -163,19 +212,80 @@ async def test_without_a_query_the_form_alone_is_shown_and_nothing_is_searched(w
 
 async def test_a_search_shows_scores_reasons_stages_and_what_was_dropped(world: World) -> None:
     tools = (await get_page(world, "/search?query=x&threshold=0.1&limit=3")).text
-    asked = world.caller.asked[-1][1].model_dump(exclude_defaults=True)
+    asked = list_searches(world)[0].model_dump(exclude_defaults=True)
     assert asked == {"query": "x", "limit": 3, "threshold": 0.1, "explain": True}
-    for shown in ("0.500", "lexical #1", "2.500", "below it 7", "only words were compared"):
+    for shown in (
+        "0.500",
+        "#1 · BM25 2.500",
+        "+1.25",
+        "-0.50",
+        "likeness",
+        "only words were compared",
+        "over_limit <b>25",
+    ):
         assert shown in tools, shown
+    assert "over_limit <b>25" in tools
+    assert "filtered out <b>60" in tools
+    assert "not among the nearest <b>19" in tools
     knowledge = (await get_page(world, "/search?kind=knowledge&query=x")).text
-    assert "refused by the record 3" in knowledge
-    assert "scope +0.30" in knowledge
+    for shown in ("+0.30", "of another scope <b>4", "other_scope <b>1"):
+        assert shown in knowledge, shown
+    commands = (await get_page(world, "/search?kind=commands&query=x&types=switch,lock")).text
+    assert list_searches(world)[-1].model_dump()["capabilities"] == ("switch", "lock")
+    assert "+3.00" in commands
+
+
+async def test_the_filters_of_the_address_are_those_of_the_search(world: World) -> None:
+    await get_page(world, "/search?query=x&types=mcp,skill&tags=a，b&source=git&side=lexical&threshold=0")
+    await get_page(world, "/search?kind=knowledge&query=x&types=note&scope=/api/*&source=manual")
+    tools, knowledge = (one.model_dump(exclude_defaults=True) for one in list_searches(world))
+    assert tools == {
+        "query": "x",
+        "threshold": 0.0,
+        "tool_types": ("mcp", "skill"),
+        "tags": ("a", "b"),
+        "sources": ("git",),
+        "side": "lexical",
+        "explain": True,
+        "limit": 10,
+    }
+    assert (knowledge["types"], knowledge["scope"], knowledge["sources"]) == (("note",), "/api/*", ("manual",))
+
+
+async def test_two_configurations_stand_side_by_side_with_the_differences_of_their_ranks(world: World) -> None:
+    def answer(asked: SearchTools) -> ToolsFound:
+        ids = ("a", "b", "c") if asked.side is None else ("c", "a", "d")
+        return TOOLS.model_copy(update={"results": tuple(HIT.model_copy(update={"id": one}) for one in ids)})
+
+    world.caller.on(SEARCH_TOOLS, answer)
+    page = (await get_page(world, "/search?query=x&compare=true&b_side=lexical&b_limit=7&threshold=0")).text
+    moved = re.findall(r'data-testid="moved">([^<]*)', page)
+    assert moved == ["only here", "up 2", "down 1", "only here"]
+    first, second = (one.model_dump() for one in list_searches(world))
+    assert (first["side"], first["limit"], second["side"], second["limit"]) == (None, 10, "lexical", 7)
+    assert 'name="b_limit" type="number" min="1" max="100" value="7"' in page
+    single = (await get_page(world, "/search?query=x&threshold=0&side=dense")).text
+    assert "compare=true&amp;b_threshold=0.0&amp;b_side=dense" in single
+
+
+async def test_a_configuration_that_cannot_be_searched_says_why_and_the_other_is_shown(world: World) -> None:
+    page = await get_page(world, "/search?query=x&compare=true&b_types=nonsense")
+    assert page.status_code == 200
+    assert page.text.count('data-testid="hits"') == 1
+    assert "invalid_request" in page.text
+    assert 'value="nonsense"' in page.text
+
+
+async def test_entries_that_no_search_finds_are_counted_with_a_link_to_them(world: World) -> None:
+    world.caller.on(LIST_TOOLS, lambda _: ToolsListed(tools=(), total=4))
+    page = (await get_page(world, "/search?query=x")).text
+    assert 'href="/tools?state=disabled">disabled or in quarantine: no search finds them</a> <b>4</b>' in page
 
 
 async def test_looking_at_a_search_or_a_context_is_no_use_of_the_items(world: World) -> None:
     await get_page(world, "/search?kind=knowledge&query=x")
     await get_page(world, "/context?query=x&scope=/api/live/*&budget_tokens=100")
-    searched, built = (asked for _, asked in world.caller.asked)
+    searched, _, built = (asked for _, asked in world.caller.asked)
     assert searched.model_dump()["record_use"] is False
     assert built.model_dump(exclude_defaults=True) == {
         "query": "x",
@@ -189,15 +299,24 @@ async def test_a_context_shows_its_tokens_and_what_is_left_out(world: World) -> 
     page = (await get_page(world, "/context?query=x")).text
     assert "40 of 100 tokens" in page
     assert "over the budget: 2" in page
+    assert page.count("<rect") == len(CONTEXT.items)
+    assert 'class="tag">over_budget</span>' in page
 
 
 async def test_a_spoken_command_shows_its_meaning_devices_candidates_and_question(world: World) -> None:
     page = (await get_page(world, RESOLVE)).text
-    for part in ("query-ir", "devices", "candidates", "dropped", "question"):
+    for part in ("query-ir", "devices", "candidates", "dropped", "question", "stages"):
         assert f'data-testid="{part}"' in page, part
     assert "name_hit" in page
     assert "[&#39;" not in page, "a list is shown as Python writes it"
     assert "客厅, 厨房" in page
+
+
+async def test_a_sentence_that_refers_to_something_is_resolved_in_its_session(world: World) -> None:
+    page = (await get_page(world, f"{RESOLVE}&session=kitchen&parser=rules&threshold=0.3")).text
+    asked = world.caller.asked[-1][1].model_dump(exclude_defaults=True)
+    assert (asked["session"], asked["parser"], asked["threshold"]) == ("kitchen", "rules", 0.3)
+    assert 'name="session" value="kitchen"' in page
 
 
 async def test_without_a_home_the_page_says_how_to_put_one(world: World) -> None:

@@ -158,6 +158,16 @@ class ContextItem(Message):
     tokens: int
 
 
+class OmittedItem(Message):
+    """Item that was found but is not part of the context."""
+
+    id: str
+    title: str
+    reason: Literal["over_budget", "alike"]
+    score: float
+    priority: int
+
+
 class OmittedItems(Message):
     """Items that were found but are not part of the context."""
 
@@ -167,6 +177,8 @@ class OmittedItems(Message):
     """Number of items that repeat another item of the context."""
     ids: tuple[str, ...] = ()
     """First 100 ids."""
+    first: tuple[OmittedItem, ...] = ()
+    """The first 20 with their reasons, most important first."""
 
 
 class ContextBuilt(KnowledgeReply):

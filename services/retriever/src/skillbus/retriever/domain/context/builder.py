@@ -15,6 +15,7 @@ from skillbus.retriever.domain.context.packer import (
     ContextPacker,
     PackedItems,
     count_json_bytes,
+    describe_omitted,
     find_largest_fit,
     order_hits,
 )
@@ -73,7 +74,7 @@ class ContextBuilder:
             budget_tokens=request.budget_tokens,
             counted_by=counter.name,
             items=written.packed.items,
-            omitted=written.packed.omitted,
+            omitted=describe_omitted(written.packed, found.hits),
             first_item_tokens=written.first_item_tokens,
             index_behind=found.index_behind,
             request_id=uuid4().hex,

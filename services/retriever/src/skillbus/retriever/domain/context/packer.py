@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skillbus.common.paging import MESSAGE_BYTES
-from skillbus.contracts.retriever.knowledge_search import ContextItem, KnowledgeHit, OmittedItems
+from skillbus.contracts.retriever.knowledge_search import ContextItem, KnowledgeHit, OmittedItem, OmittedItems
 from skillbus.retriever.domain.context.duplicates import DuplicateFilter, compute_wording
 from skillbus.retriever.domain.context.template import render_item
 from skillbus.retriever.domain.context.token_count import TokenCounter
@@ -22,6 +22,8 @@ _MARK_BYTES: Final = 90
 """Bytes of an item's mark, type and scope, about."""
 _NAMED: Final = 100
 """Ids of omitted items that a reply names."""
+_DESCRIBED: Final = 20
+"""Omitted items that a reply describes."""
 _LONG: Final = 400
 """Characters of a sentence from which on it is cut inside: tables, lists and data have no full stops."""
 _CLOSING: Final = "\"'”’»)\\]）】」』》"
@@ -56,6 +58,8 @@ class PackedItems:
     """Items left out because another item says the same."""
     ids: tuple[str, ...] = ()
     """Ids of all hits, most important first."""
+    alike_ids: frozenset[str] = frozenset()
+    """Ids of the items that were left out because another says the same."""
 
     @property
     def bytes(self) -> int:
@@ -115,7 +119,7 @@ class ContextPacker:
 
         A hit that does not fit whole is cut if enough of it fits, else it is left out and smaller ones may follow.
         """
-        items, alike, duplicates = list[ContextItem](), 0, DuplicateFilter(self.scope)
+        items, alike, duplicates = list[ContextItem](), set[str](), DuplicateFilter(self.scope)
         for hit in hits:
             item = self._fit(hit)
             if item is None:
@@ -125,13 +129,13 @@ class ContextPacker:
                 continue
             wording = compute_wording(hit.item)
             if duplicates.has_similar(wording):
-                alike += 1
+                alike.add(hit.item.id)
                 continue
             duplicates.add_wording(wording)
             items.append(item)
             self.tokens -= item.tokens
             self._bytes -= size
-        return PackedItems(tuple(items), alike, tuple(hit.item.id for hit in hits))
+        return PackedItems(tuple(items), len(alike), tuple(hit.item.id for hit in hits), frozenset(alike))
 
     def pack_beginning(self, hits: Sequence[KnowledgeHit]) -> PackedItems:
         """Take as much of the first hit as fits, cut at any character. There are hits, and none of them fits."""
@@ -206,6 +210,22 @@ class ContextPacker:
             tokens=0,
         )
         return item.model_copy(update={"tokens": self.counter.count_part(render_item(item))})
+
+
+def describe_omitted(packed: PackedItems, hits: Sequence[KnowledgeHit]) -> OmittedItems:
+    """Return what is left out, the first items with their reasons."""
+    omitted, by_id = packed.omitted, {hit.item.id: hit for hit in hits}
+    first = tuple(
+        OmittedItem(
+            id=identity,
+            title=by_id[identity].item.title,
+            reason="alike" if identity in packed.alike_ids else "over_budget",
+            score=by_id[identity].score,
+            priority=by_id[identity].item.priority,
+        )
+        for identity in omitted.ids[:_DESCRIBED]
+    )
+    return omitted.model_copy(update={"first": first})
 
 
 def order_hits(hits: Sequence[KnowledgeHit]) -> list[KnowledgeHit]:

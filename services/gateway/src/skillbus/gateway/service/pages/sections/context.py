@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from skillbus.contracts.indexer.devices import LIST_HOMES, ListHomes
 from skillbus.contracts.message import WITHOUT_NUL, ProjectMessage
-from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND, ResolveCommand
+from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND, Parser, ResolveCommand
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext
 from skillbus.contracts.retriever.query_ir import MAX_SENTENCE
 from skillbus.contracts.scope import Scope
@@ -32,6 +32,10 @@ class ResolvePageQuery(ProjectMessage):
 
     text: Annotated[str, StringConstraints(max_length=MAX_SENTENCE, strip_whitespace=True), WITHOUT_NUL] = ""
     home: Annotated[str, StringConstraints(max_length=100, strip_whitespace=True), WITHOUT_NUL] = ""
+    session: Annotated[str, StringConstraints(max_length=200, strip_whitespace=True), WITHOUT_NUL] = ""
+    """Dialogue whose last mentioned devices "it" stands for. Empty means none."""
+    parser: Parser = "auto"
+    threshold: float = Field(default=0.5, ge=0.0, le=1.0, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,14 @@ class ContextPages:
         home = page.home or (homes.homes[0].home if homes.homes else "")
         resolved = None
         if page.text and home:
-            wanted = ResolveCommand(project=page.project, text=page.text, home=home)
+            wanted = ResolveCommand(
+                project=page.project,
+                text=page.text,
+                home=home,
+                session=page.session or None,
+                parser=page.parser,
+                threshold=page.threshold,
+            )
             resolved = await self.caller.call(RESOLVE_COMMAND, wanted)
         context = {"query": page, "home": home, "homes": homes.homes, "resolved": resolved}
         return render_page(request, "context/resolve.html", context, project=page.project)

@@ -28,8 +28,8 @@ from skillbus.gateway.service.pages.sections.context import CONTEXT_PAGE, RESOLV
 from skillbus.gateway.service.pages.sections.knowledge import KNOWLEDGE_PAGE, KnowledgePages
 from skillbus.gateway.service.pages.sections.learning import LEARNING_PAGE, LearningPages
 from skillbus.gateway.service.pages.sections.review import REVIEW_PAGE, ReviewPages
-from skillbus.gateway.service.pages.sections.search.pages import SEARCH_PAGE, SearchPages
 from skillbus.gateway.service.pages.sections.runs import RUNS_PAGE, RunPages
+from skillbus.gateway.service.pages.sections.search.pages import SEARCH_PAGE, SearchPages
 from skillbus.gateway.service.pages.sections.servers import SERVERS_PAGE, ServerPages
 from skillbus.gateway.service.pages.sections.skills import SKILLS_PAGE, SkillPages
 from skillbus.gateway.service.pages.sections.statistics import STATISTICS_PAGE, StatisticsPages

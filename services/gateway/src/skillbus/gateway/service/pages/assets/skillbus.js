@@ -118,6 +118,7 @@ function revealOnce(form, secret) {
   place.hidden = false;
   place.querySelector("button").focus();
   form.hidden = true;
+  for (const old of document.querySelectorAll("[data-outdated]")) old.hidden = true;
 }
 
 async function copyText(button) {

@@ -53,9 +53,12 @@ def add_pages(router: APIRouter, login: LoginPages, skills: SkillPages, caller: 
     item = f"{KNOWLEDGE_PAGE}/{{id}}"
     _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
     _add_page(router, f"{KNOWLEDGE_PAGE}/preview", Role.READER, knowledge.show_preview, method="POST")
+    _add_page(router, f"{KNOWLEDGE_PAGE}/similar", Role.READER, knowledge.show_similar, method="POST")
+    _add_page(router, f"{KNOWLEDGE_PAGE}/scope-match", Role.READER, knowledge.show_scope_match)
     _add_page(router, f"{KNOWLEDGE_PAGE}/new", Role.EDITOR, knowledge.show_new_item)
     _add_page(router, item, Role.READER, knowledge.show_item)
     _add_page(router, f"{item}/edit", Role.EDITOR, knowledge.edit_item)
+    _add_page(router, f"{item}/theirs", Role.EDITOR, knowledge.show_theirs)
     _add_page(router, f"{item}/history", Role.READER, knowledge.show_history)
     _add_page(router, REVIEW_PAGE, Role.READER, review.show_queue)
     _add_page(router, f"{REVIEW_PAGE}/{{id}}", Role.READER, review.show_candidate)

@@ -80,9 +80,11 @@ async function explainRefusal(form, response) {
 }
 
 async function submitForm(form, button) {
-  if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
+  const question = (button && button.dataset.confirm) || form.dataset.confirm;
+  if (question && !confirm(question)) return;
   const needed = button && button.dataset.needs && form.elements[button.dataset.needs];
   if (needed && !needed.value) { needed.focus(); return; }
+  if (button && button.dataset.each) { await sendEach(form, button); return; }
   const [method, path] = form.dataset.api.split(" ");
   const fields = readForm(form, button);
   if (form.dataset.batch !== undefined && !fields.ids) { showError(form, form.dataset.none); return; }
@@ -131,12 +133,49 @@ async function copyText(button) {
   }
 }
 
-// A batch has a result for each row: those that succeeded leave, the others say why not.
+// A button with data-each="PUT /api/…/{id}" sends a request for each chosen row, with the version that the row shows; with
+// data-append="tags #field" each adds the words of a field to the list in data-tags of its row.
+async function sendEach(form, button) {
+  const waiting = [...form.querySelectorAll('input[name="ids"]:checked')].map((box) => box.closest("[data-id]"));
+  if (waiting.length === 0) { showError(form, form.dataset.none); return; }
+  const results = [];
+  const sendNext = async () => {
+    for (let row = waiting.shift(); row; row = waiting.shift()) results.push(await sendRow(row, button));
+  };
+  button.disabled = true;
+  await Promise.all([sendNext(), sendNext(), sendNext(), sendNext()]);
+  button.disabled = false;
+  const succeeded = results.filter((result) => result.ok).length;
+  showOutcomes(form, { results, succeeded, failed: results.length - succeeded });
+}
+
+async function sendRow(row, button) {
+  const { id, version } = row.dataset;
+  const [method, path] = button.dataset.each.split(" ");
+  const [name, source] = (button.dataset.append || "").split(" ");
+  const added = source ? readField(document.querySelector(source)) : [];
+  const body = name ? { [name]: [...new Set([...JSON.parse(row.dataset[name]), ...added])] } : null;
+  try {
+    const response = await callApi(method, fillIn(path, { id }), body, { "If-Match": `"${version}"` });
+    if (response.ok) return { id, ok: true, item: name ? (await response.json()).item : null };
+    const problem = await response.json().catch(() => ({}));
+    return { id, ok: false, error: response.status === 401 ? page.lost : problem.detail, code: problem.code };
+  } catch (error) {
+    return { id, ok: false, error: page.offline, code: "unavailable" };
+  }
+}
+
+// A batch has a result for each row: those that succeeded leave, or tell their new state; the others say why not.
 function showOutcomes(form, reply) {
   for (const result of reply.results) {
     const row = form.querySelector(`[data-id="${CSS.escape(result.id)}"]`);
-    if (result.ok) { removeRow(row); continue; }
     const place = row.querySelector("[data-outcome]");
+    if (result.item) {
+      place.hidden = true;
+      row.dispatchEvent(new CustomEvent("row-changed", { detail: result.item, bubbles: true }));
+      continue;
+    }
+    if (result.ok) { removeRow(row); continue; }
     place.textContent = `${result.error} (${result.code})`;
     place.hidden = false;
   }
@@ -152,22 +191,42 @@ function removeRow(row) {
   for (const part of parts) if (part !== null && part.querySelector("[data-id]") === null) part.remove();
 }
 
-// After a conflict the form holds the version that the server has, so that a second, deliberate save succeeds.
+// After a conflict the form holds the version that the server has, so that a second, deliberate save succeeds. A form
+// with data-theirs shows what changed since its data-base, and takes over the fields that were not touched.
 async function takeOverVersion(form, path) {
   const current = await callApi("GET", path, null);
   if (!current.ok) return;
-  form.dataset.match = (await current.json()).version;
+  const item = await current.json();
+  form.dataset.match = item.version;
+  if (!form.dataset.theirs) return;
+  for (const field of form.elements) if (field.name in item) takeOverField(field, item[field.name]);
   if (form.dataset.draft) keepDraft(form);
+  await showTheirs(form);
+}
+
+function takeOverField(field, value) {
+  const text = Array.isArray(value) ? value.join(", ") : String(value ?? "");
+  const untouched = field.value === field.defaultValue;
+  field.defaultValue = text;
+  if (untouched) field.value = text;
+}
+
+async function showTheirs(form) {
+  const response = await callApi("GET", `${form.dataset.theirs}?from=${form.dataset.base}`, null);
+  if (response.ok) form.querySelector("[data-changes]").innerHTML = await response.text();
 }
 
 // Drafts belong to their key: who logs in with another one in this browser does not get them. A draft keeps the version that
-// it was written on, so that a save tells what somebody else changed meanwhile.
+// it was written on, to tell what somebody else changed meanwhile.
 const drafts = `skillbus draft ${page.caller} `;
 const draftKey = (form) => `${drafts}${page.project} ${form.dataset.draft}`;
 
+// Only what was changed is kept, with the version that it began with: the rest may change meanwhile.
 function keepDraft(form) {
-  const fields = [...form.elements].filter((field) => field.name).map((field) => [field.name, field.value]);
-  localStorage.setItem(draftKey(form), JSON.stringify({ match: form.dataset.match, fields: Object.fromEntries(fields) }));
+  const changed = [...form.elements].filter((field) => field.name && field.value !== field.defaultValue);
+  if (changed.length === 0) { forgetDraft(form); return; }
+  const fields = Object.fromEntries(changed.map((field) => [field.name, field.value]));
+  localStorage.setItem(draftKey(form), JSON.stringify({ base: form.dataset.base, fields }));
 }
 
 function forgetDraft(form) {
@@ -177,10 +236,14 @@ function forgetDraft(form) {
 function restoreDraft(form) {
   const kept = localStorage.getItem(draftKey(form));
   if (kept === null) return;
-  const { match, fields } = JSON.parse(kept);
-  if (match) form.dataset.match = match;
-  for (const [name, value] of Object.entries(fields)) {
+  const { base, fields } = JSON.parse(kept);
+  for (const [name, value] of Object.entries(fields || {})) {
     if (form.elements[name]) form.elements[name].value = value;
+  }
+  if (base && base !== form.dataset.base) {
+    form.dataset.base = base;
+    showError(form, form.dataset.conflict);
+    showTheirs(form);
   }
   const note = form.querySelector("[data-restored]");
   note.hidden = false;

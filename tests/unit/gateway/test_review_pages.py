@@ -161,6 +161,7 @@ async def test_a_candidate_stands_beside_what_it_would_change_with_its_evidence(
         assert f'data-testid="{part}"' in page, part
     assert "70–90 %" in page
     assert "instructions to a model" in page
+    assert f'href="/learning/{NEXT}"' in page  # the job that proposed it
     assert f'data-next="/review/{NEXT}"' in page
 
 

@@ -91,6 +91,15 @@ async def test_a_run_shows_what_it_used_beside_its_limits_and_what_ended_it(worl
     assert f"/api{PAGE}/artifacts/out/%3Cscript%3E" in page
 
 
+async def test_what_was_not_measured_is_a_dash(world: World) -> None:
+    assert RUN.used is not None
+    used = RUN.used.model_copy(update={"peak_bytes": None, "cpu_ms": 0})
+    world.caller.on(GET_RUN, lambda _: RUN.model_copy(update={"used": used}))
+    answer = await get_page(world, PAGE)
+    assert answer.status_code == 200
+    assert answer.text.count(">–</td>") == 4, "CPU, memory, processes, working folder"
+
+
 async def test_only_a_run_that_goes_on_is_cancelled_and_by_those_who_may_run(world: World) -> None:
     keys = {role: world.add_key(role, "default") for role in Role}
     assert 'data-testid="cancel"' not in (await get_page(world, PAGE, keys[Role.ADMIN])).text

@@ -1,0 +1,129 @@
+"""Every page of the product, found by its links: whoever adds a page has it tested here.
+
+All that the pages show is hostile: a payload that becomes markup opens a dialog, which fails the visit.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+from playwright.async_api import expect
+
+from skillbus.gateway.service.pages.login import LoginPages
+from skillbus.gateway.service.pages.rendering import SECTIONS
+from skillbus.gateway.service.pages.router import add_pages, add_system_pages
+from skillbus.gateway.service.pages.sections.administration import AdministrationPages
+from skillbus.gateway.service.pages.sections.skills import SkillPages
+from skillbus.gateway.service.pages.sections.system import SystemPages
+
+from ..e2e.conftest import System
+from .browsing import NARROW, WIDE, Look, Visit, Visitors
+from .hostile_data import EVIL, add_hostile_data
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AXE: Final = Path(__file__).with_name("vendor") / "axe.min.js"
+AUDIT: Final = """async () => {
+  const kinds = ["wcag2a", "wcag2aa", "wcag21aa"];
+  const { violations } = await axe.run(document, { runOnly: kinds, resultTypes: ["violations"], elementRef: false });
+  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}"""
+UNSEEN: Final = frozenset(
+    {"/mcp-servers/{name}", "/system/dead-letters/{sequence}", "/knowledge/scope-match", "/knowledge/{id}/theirs"}
+)
+"""Patterns of pages whose data needs another program or a fault, and of parts that a script asks for."""
+OTHERS: Final = "others"
+PARTS: Final = "/system/parts/"
+"""Beginning of the paths of what a page loads into itself."""
+LOOKS: Final = (Look(WIDE, "light"), Look(NARROW, "dark", "zh-CN"))
+"""Both widths, colours and languages. Colours do not depend on the width."""
+WITH_ANSWERS: Final = (
+    *(f"/search?kind={kind}&threshold=0&query={quote(EVIL)}" for kind in ("tools", "knowledge", "commands")),
+    f"/context?query={quote(EVIL)}",
+    f"/context/resolve?text={quote(EVIL)}",
+    "/knowledge?text=nothing-has-these-words",
+)
+"""Addresses whose page shows more with a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Pages of a running skillbus, by their patterns."""
+
+    routes: Sequence[APIRoute]
+    paths: dict[str, str]
+    """First address that was found of each pattern."""
+
+    def of_section(self, section: str) -> Iterator[str]:
+        """Yield the addresses of a section, or of the pages that are in none."""
+        for path in (*self.paths.values(), *WITH_ANSWERS):
+            first = f"/{path.partition('?')[0].split('/')[1]}"
+            if (first if first in SECTIONS else OTHERS) == section and not path.startswith(PARTS):
+                yield path
+
+
+def list_page_routes() -> Sequence[APIRoute]:
+    """Return the routes of all pages that a browser opens."""
+    router = APIRouter()
+    nothing = cast("Any", None)
+    add_pages(router, LoginPages(nothing, nothing, "/"), SkillPages(nothing, nothing, 0), nothing)
+    add_system_pages(router, SystemPages(nothing, nothing, nothing), AdministrationPages(nothing, nothing))
+    return [route for route in router.routes if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(system: System) -> Site:
+    await add_hostile_data(system)
+    found = Site(list_page_routes(), {})
+    waiting = ["/login", *SECTIONS]
+    async with httpx.AsyncClient(
+        base_url=system.standalone.http_url, headers={**system.standalone.http_headers, "Accept": "text/html"}
+    ) as client:
+        while waiting:
+            path = waiting.pop(0)
+            bare = httpx.URL(path).path
+            # As the router does, the first pattern that fits decides.
+            pattern = next((route.path for route in found.routes if route.path_regex.match(bare)), None)
+            if pattern is None or pattern in found.paths:
+                continue
+            answer = await client.get(path)
+            assert answer.status_code == 200, f"{path}: {answer.text[:300]}"
+            found.paths[pattern] = path
+            waiting += [html.unescape(link) for link in re.findall(r'(?:href|hx-get)="(/[^"]*)"', answer.text)]
+    return found
+
+
+async def test_every_page_of_the_product_is_found_by_links(site: Site) -> None:
+    assert {route.path for route in site.routes} - set(site.paths) - UNSEEN == set()
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, OTHERS])
+async def test_a_page_is_accessible_calm_and_fits_at_every_width_in_both_colours_and_languages(
+    visitors: Visitors, site: Site, section: str
+) -> None:
+    problems: list[str] = []
+    for look in LOOKS:
+        async with visitors.open("/search", look) as visit:
+            for path in site.of_section(section):
+                await visit.open(path)
+                problems += [f"{path} {look}: {problem}" for problem in await audit(visit)]
+    assert not problems, "\n".join(problems)
+
+
+async def audit(visit: Visit) -> list[str]:
+    """Return what is wrong with the page that is open."""
+    await expect(visit.page.locator(".htmx-request")).to_have_count(0)
+    await visit.page.evaluate(AXE.read_text("utf-8"))
+    found: list[str] = await visit.page.evaluate(AUDIT)
+    overflow = await visit.page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    return [*found, *([f"{overflow} px wider than the window"] if overflow > 0 else [])]

@@ -19,6 +19,7 @@ TINY: Final = {
     "embedder_on_the_bus": ["--rounds", "20", "--far-texts", "2"],
     "http_search": ["--count", "40", "--rounds", "3", "--checks", "100"],
     "knowledge_import": ["--count", "40", "--created", "3"],
+    "knowledge_pages": ["--count", "40", "--rounds", "3"],
     "knowledge_search": ["--count", "40", "--rounds", "3"],
     "model_switch": ["--count", "40", "--searches", "10"],
     "request_lane": ["--requests", "200", "--rounds", "1"],

@@ -308,12 +308,15 @@ def test_every_text_of_the_templates_and_of_the_code_is_translated() -> None:
 
 
 async def test_the_first_page_is_small(world: World) -> None:
+    long = SUMMARY.model_copy(update={"title": "题" * 60, "excerpt": "x" * 300, "tags": ("a tag of some length",) * 4})
+    world.caller.on(LIST_KNOWLEDGE, lambda _: KnowledgeListed(items=(long,) * 50, total=10_000, next="cursor"))
     page = await get_page(world, "/knowledge")
     loaded = re.findall(r'(?:src|href)="(/assets/[^"]+)"', page.text)
     async with world.client() as client:
         answers = [await client.get(link) for link in loaded]
     assert len(loaded) == 5
-    assert len(page.content) + sum(len(answer.content) for answer in answers) <= 150_000
+    assert page.num_bytes_downloaded + sum(answer.num_bytes_downloaded for answer in answers) <= 150_000
+    assert "Content-Encoding" not in page.headers
     assert all("immutable" in answer.headers["Cache-Control"] for answer in answers)
 
 

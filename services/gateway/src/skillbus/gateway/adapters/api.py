@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.staticfiles import StaticFiles
@@ -110,7 +111,8 @@ def build_app(
     app.include_router(router)
     _add_docs_page(app, pages.start if pages else "/docs")
     if pages is not None:
-        app.mount(pages.path, _KeptFiles(directory=pages.folder), name="assets")
+        # Compressed, unlike pages: those hold a token of the session beside what others wrote.
+        app.mount(pages.path, GZipMiddleware(_KeptFiles(directory=pages.folder)), name="assets")
     limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once, settings.suggestions_per_hour)
     return Boundary(
         BodyLimit(Guard(app, authenticator, limiter, recorder, show_problem), make_body_limits(settings)), metrics

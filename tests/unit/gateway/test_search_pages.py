@@ -1,6 +1,9 @@
 """Pages of searches, contexts and spoken commands, as a browser gets them."""
 
+import json
 import re
+from html import unescape
+from pathlib import Path
 
 import httpx
 import pytest
@@ -49,6 +52,9 @@ from skillbus.contracts.retriever.tool_search import (
     ToolSearchExplanation,
     ToolsFound,
 )
+from skillbus.evaluation.cases import load_cases
+from skillbus.evaluation.knowledge_cases import load_knowledge_cases
+from skillbus.evaluation.queryir.command_queries import CommandQuery
 
 from .fakes import KEY, World
 from .test_knowledge_pages import EVIL, ITEM
@@ -273,6 +279,32 @@ async def test_a_configuration_that_cannot_be_searched_says_why_and_the_other_is
     assert page.text.count('data-testid="hits"') == 1
     assert "invalid_request" in page.text
     assert 'value="nonsense"' in page.text
+
+
+def compose_line(page: str) -> str:
+    """Return the line that the script keeps when the first hit is marked as right."""
+    [line], [field] = re.findall(r' data-line="([^"]*)"', page), re.findall(r' data-field="([^"]*)"', page)
+    [value, *_] = re.findall(r'form="keep" value="([^"]*)"', page)
+    return json.dumps({**json.loads(unescape(line)), field: [json.loads(unescape(value))]}, ensure_ascii=False)
+
+
+async def test_what_is_kept_of_a_search_is_read_by_the_evaluation(world: World, tmp_path: Path) -> None:
+    """The corpus is what the searched catalogue holds."""
+    for kind in ("tools", "knowledge", "commands"):
+        page = (await get_page(world, f"/search?kind={kind}&query=提交代码&scope=/api")).text
+        (tmp_path / f"{kind}.line").write_text(compose_line(page) + "\n", "utf-8")
+    tool = {"id": HIT.id, "name": "commit", "description": "commit code"}
+    (tmp_path / "tools.jsonl").write_text(json.dumps(tool), "utf-8")
+    (case,) = load_cases(tmp_path / "tools.jsonl", tmp_path / "tools.line").cases
+    assert (case.query, case.relevant) == ("提交代码", {HIT.id})
+
+    (tmp_path / "docs.jsonl").write_text(json.dumps({"id": ITEM.id, "type": "note", "title": "t", "content": "c"}))
+    (tmp_path / "knowledge.line").rename(tmp_path / "queries.jsonl")
+    (asked,) = load_knowledge_cases(tmp_path).cases
+    assert (asked.query, asked.scope, dict(asked.grades)) == ("提交代码", "/api", {ITEM.id: 1.0})
+
+    kept = CommandQuery.model_validate_json((tmp_path / "commands.line").read_text("utf-8"))
+    assert kept.expected_capability == (EVIL,)
 
 
 async def test_entries_that_no_search_finds_are_counted_with_a_link_to_them(world: World) -> None:

@@ -1,6 +1,7 @@
 """Page of searches that shows why each hit was found, what every stage cost, and what was left out."""
 
 import asyncio
+import json
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -53,6 +54,7 @@ class SearchPages:
             "slowest_ms": max((column.took_ms for column in columns), default=0.0),
             "ranks": {column.name: column.ranks for column in columns if column.error is None},
             "toggle": _link_comparison(page),
+            "line": _make_line(page),
         }
         failed = [column.error for column in columns if column.error is not None]
         status = failed[0].status if failed and len(failed) == len(columns) else 200
@@ -84,6 +86,14 @@ class SearchPages:
         except RequestError:
             return None
         return None
+
+
+def _make_line(page: SearchPageQuery) -> str:
+    """Return the line of an evaluation for this query, without what is right for it."""
+    line = {"query": page.query}
+    if page.kind is SearchedKind.KNOWLEDGE and page.scope:
+        line["scope"] = page.scope
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _link_kind(page: SearchPageQuery, kind: SearchedKind) -> str:

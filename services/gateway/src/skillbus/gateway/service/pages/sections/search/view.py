@@ -1,5 +1,6 @@
 """Results of searches in the form that the page shows, the same for tools, knowledge and commands."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -39,7 +40,7 @@ class ShownHit:
     repeats: str | None = None
     scope_match: str | None = None
     keeps: str = ""
-    """Id by which an evaluation names it: of a command, its capability."""
+    """JSON by which a line of an evaluation names it: of a command, its capability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +86,26 @@ def _make_hit(rank: int, hit: ToolHit | KnowledgeHit | CommandHit) -> ShownHit:
     fused = None if hit.parts is None else hit.parts.fused
     if isinstance(hit, ToolHit):
         shown = (hit.id, hit.name, hit.tool_type.value, hit.description)
-        return ShownHit(rank, *shown, hit.score, hit.cosine, fused, bars, hit.repeats, keeps=hit.id)
+        return ShownHit(rank, *shown, hit.score, hit.cosine, fused, bars, hit.repeats, keeps=json.dumps(hit.id))
     if isinstance(hit, CommandHit):
         text = " · ".join(hit.description.values())
         return ShownHit(
-            rank, hit.id, hit.id, hit.capability, text, hit.score, hit.cosine, fused, bars, keeps=hit.capability
+            rank,
+            hit.id,
+            hit.id,
+            hit.capability,
+            text,
+            hit.score,
+            hit.cosine,
+            fused,
+            bars,
+            keeps=json.dumps(hit.capability),
         )
     item, near = hit.item, None if hit.scope_match is None else hit.scope_match.value
     shown = (item.id, item.title, item.type, item.content)
-    return ShownHit(rank, *shown, hit.score, hit.cosine, fused, bars, scope_match=near, keeps=item.id)
+    return ShownHit(
+        rank, *shown, hit.score, hit.cosine, fused, bars, scope_match=near, keeps=json.dumps({"id": item.id})
+    )
 
 
 def _list_bars(hit: ToolHit | KnowledgeHit | CommandHit) -> Iterator[PartBar]:

@@ -127,6 +127,7 @@ documents: setup ## Make the generated documents again: contracts, AsyncAPI, sch
 	$(BIN)/python -m skillbus.contracts.documents
 	$(BIN)/python tests/architecture/traceability.py
 	$(BIN)/python tests/architecture/client_reference.py
+	$(BIN)/python services/gateway/pack_examples.py
 
 contracts: documents
 

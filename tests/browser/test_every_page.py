@@ -23,6 +23,7 @@ from skillbus.gateway.service.pages.rendering import SECTIONS
 from skillbus.gateway.service.pages.router import add_pages, add_system_pages
 from skillbus.gateway.service.pages.sections.administration import AdministrationPages
 from skillbus.gateway.service.pages.sections.skills import SkillPages
+from skillbus.gateway.service.pages.sections.start import StartPages
 from skillbus.gateway.service.pages.sections.system import SystemPages
 
 from ..e2e.conftest import System
@@ -76,7 +77,8 @@ def list_page_routes() -> Sequence[APIRoute]:
     """Return the routes of all pages that a browser opens."""
     router = APIRouter()
     nothing = cast("Any", None)
-    add_pages(router, LoginPages(nothing, nothing, "/"), SkillPages(nothing, nothing, 0), nothing)
+    start, skills = StartPages(nothing, nothing), SkillPages(nothing, nothing, 0)
+    add_pages(router, LoginPages(nothing, nothing, "/"), start, skills, nothing)
     add_system_pages(router, SystemPages(nothing, nothing, nothing), AdministrationPages(nothing, nothing))
     return [route for route in router.routes if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
 

@@ -57,7 +57,8 @@ from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
-from skillbus.gateway.service.pages.router import START_PAGE, show_page_problem
+from skillbus.gateway.service.pages.router import show_page_problem
+from skillbus.gateway.service.pages.sections.start import START_PAGE
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings

@@ -92,7 +92,7 @@ async def test_a_login_never_leads_to_another_host(given: str) -> None:
     path = await make_link(world)
     async with open_browser(world) as browser:
         answer = await browser.get(path, params={**dict([path.partition("?")[2].split("=")]), "next": given})
-    assert answer.headers["Location"] == "/knowledge"
+    assert answer.headers["Location"] == "/start"
 
 
 async def test_a_server_without_a_key_needs_no_link() -> None:

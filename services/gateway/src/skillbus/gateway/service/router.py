@@ -40,6 +40,7 @@ from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.router import add_pages, add_system_pages
 from skillbus.gateway.service.pages.sections.administration import AdministrationPages
 from skillbus.gateway.service.pages.sections.skills import SkillPages
+from skillbus.gateway.service.pages.sections.start import StartPages
 from skillbus.gateway.service.pages.sections.system import SystemPages
 from skillbus.gateway.service.runs.calls import CallRoutes, add_call_routes
 from skillbus.gateway.service.runs.skill_runs import RunRoutes, add_run_routes
@@ -131,5 +132,9 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
     system = SystemPages(caller, parts.system.readiness, parts.system.auditor)
     add_system_pages(router, system, AdministrationPages(caller, parts.key_registry))
-    add_pages(router, parts.login_pages, SkillPages(caller, parts.skill_files, parts.installer.max_bytes), caller)
+    start, skills = (
+        StartPages(caller, parts.key_registry),
+        SkillPages(caller, parts.skill_files, parts.installer.max_bytes),
+    )
+    add_pages(router, parts.login_pages, start, skills, caller)
     return router

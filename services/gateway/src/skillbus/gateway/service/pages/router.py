@@ -32,16 +32,16 @@ from skillbus.gateway.service.pages.sections.runs import RUNS_PAGE, RunPages
 from skillbus.gateway.service.pages.sections.search.pages import SEARCH_PAGE, SearchPages
 from skillbus.gateway.service.pages.sections.servers import SERVERS_PAGE, ServerPages
 from skillbus.gateway.service.pages.sections.skills import SKILLS_PAGE, SkillPages
+from skillbus.gateway.service.pages.sections.start import START_PAGE, StartPages
 from skillbus.gateway.service.pages.sections.statistics import STATISTICS_PAGE, StatisticsPages
 from skillbus.gateway.service.pages.sections.system import SYSTEM_PAGE, SystemPages
 from skillbus.gateway.service.pages.sections.tools import TOOLS_PAGE, ToolPages
 
-START_PAGE: Final = KNOWLEDGE_PAGE
 _PROGRAMS: Final = ("/api/", "/v1/", "/mcp/", "/docs/", "/openapi.json/", "/metrics/", "/assets/")
 """Beginnings of paths whose problems are always documents for programs."""
 
 
-def add_pages(router: APIRouter, login: LoginPages, skills: SkillPages, caller: BusCaller) -> None:
+def add_pages(router: APIRouter, login: LoginPages, start: StartPages, skills: SkillPages, caller: BusCaller) -> None:
     """Add the routes of all pages."""
     knowledge, review = KnowledgePages(caller), ReviewPages(caller)
     search, context, tools = SearchPages(caller), ContextPages(caller), ToolPages(caller)
@@ -50,6 +50,7 @@ def add_pages(router: APIRouter, login: LoginPages, skills: SkillPages, caller: 
     _add_page(router, LOGIN_PATH, None, login.show_login)
     _add_page(router, LEARNING_PAGE, Role.READER, learning.show_list)
     _add_page(router, f"{LEARNING_PAGE}/{{id}}", Role.READER, learning.show_job)
+    _add_page(router, START_PAGE, Role.READER, start.show_start)
     item = f"{KNOWLEDGE_PAGE}/{{id}}"
     _add_page(router, KNOWLEDGE_PAGE, Role.READER, knowledge.show_list)
     _add_page(router, f"{KNOWLEDGE_PAGE}/preview", Role.READER, knowledge.show_preview, method="POST")

@@ -92,3 +92,50 @@ def test_every_wording_of_an_exclusion_means_the_same(wording: str, place: str) 
 def test_every_wording_of_a_setting_or_question_means_the_same(sentence: str, wordings: tuple[str, ...]) -> None:
     for wording in wordings:
         assert read_one(wording) == read_one(sentence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [
+        ("加湿器加点儿水", "start"),
+        ("别让扫地机器人工作", "stop"),
+        ("老伙计帮我开着", "turn_on"),
+        ("扫地机器人别扫了，回去吧", "dock"),
+        ("客厅窗帘落下来", "close"),
+        ("大门没锁吧", "query_state"),
+        ("客厅的灯关掉一半", "turn_off"),
+        ("客厅窗帘别开太大，开个两成", "set_position"),
+        ("忘了关灯", None),
+        ("别忘了关灯", "turn_off"),
+        ("客厅的灯太亮了", None),
+        ("空调太冷了", None),
+        ("帮我看看灯是不是开着", "query_state"),
+    ],
+)
+def test_verbs_are_understood_in_colloquial_forms(sentence: str, code: str | None) -> None:
+    """Verbs parted from their objects, causatives, and what shall end or stay as it is."""
+    assert [query.action_code for query in parse_sentence(sentence, CHINESE_HOME).queries] == [code]
+
+
+@pytest.mark.parametrize("sentence", ["关掉我房间的灯", "把第二台空调关掉"])
+def test_a_reading_that_leaves_a_choice_open_is_not_sure(sentence: str) -> None:
+    """The room of a speaker who is not known, and a device told by its number."""
+    assert [query.confidence <= 0.6 for query in parse_sentence(sentence, CHINESE_HOME).queries] == [True]
+
+
+@pytest.mark.parametrize("rest", ["其他的都关", "其他的灯都关掉", "其他灯全关掉", "全关掉", "都关掉", "所有灯都关掉"])
+@pytest.mark.parametrize("spared", ["客厅灯别关", "客厅灯别关了", "客厅灯不要关了"])
+def test_a_device_that_stays_on_is_left_out_of_what_is_turned_off(spared: str, rest: str) -> None:
+    (query,) = parse_sentence(f"{spared}，{rest}", CHINESE_HOME).queries
+    assert (query.action_code, query.quantifier, query.scope_exclude) == ("turn_off", "except", ("客厅灯",))
+
+
+@pytest.mark.parametrize("wording", ["加湿器加点儿水", "加湿器加一下水", "加湿器加壶水", "加湿器加个水"])
+def test_a_measure_may_part_a_verb_from_its_object(wording: str) -> None:
+    assert read_one(wording) == read_one("加湿器加水")
+
+
+@pytest.mark.parametrize(("sentence", "channel"), [("电视换到第二台", True), ("打开第二台空调", False)])
+def test_a_numbered_device_is_a_channel_only_of_a_television(sentence: str, channel: bool) -> None:
+    (query,) = parse_sentence(sentence, CHINESE_HOME).queries
+    assert (query.arguments.channel is not None) is channel

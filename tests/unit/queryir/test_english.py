@@ -35,6 +35,9 @@ FLAT = Home(
         put_device("12", "Boiler CO2 sensor", None, "sensor"),
         put_device("13", "Light", "pantry", "sensor"),
         put_device("14", "Sunrise Corner", "lounge", "light"),
+        put_device("15", "Dishwasher", "pantry", "appliance"),
+        put_device("16", "Awning", "terrace", "cover"),
+        put_device("17", "Going Out", None, "scene"),
     ],
 )
 
@@ -143,10 +146,39 @@ def test_a_pronoun_for_a_device_of_the_same_sentence_is_that_device() -> None:
         ("lock the doors", "lock"),
         ("unpause the telly", "play"),
         ("next song on the telly", "next"),
+        ("get the dishwasher going", "start"),
+        ("get dusty started", "start"),
+        ("activate going out", "activate"),
+        ("bring the awning in", "close"),
+        ("roll the awning out", "open"),
+        ("roll out the awning", "open"),
+        ("reel the awning in", "close"),
+        ("roll the loft shutters up", "open"),
+        ("put the awning down", "close"),
+        ("turn it all off", "turn_off"),
+        ("what is going on in the pantry", "query_state"),
+        ("is the dishwasher running", "query_state"),
+        ("is dusty going?", "query_state"),
+        ("has the dishwasher started", "query_state"),
     ],
 )
 def test_verb_and_device_decide_the_action(sentence: str, code: str) -> None:
     assert read(sentence)[0]["action_code"] == code
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "the dishwasher is running",
+        "keep Big Bertha running",
+        "give me some music",
+        "I need some light",
+        "get rid of it",
+    ],
+)
+def test_a_wish_or_a_description_turns_nothing_on_or_off(sentence: str) -> None:
+    codes = {query.get("action_code") for query in read(sentence)}
+    assert codes.isdisjoint({"turn_on", "turn_off", "start"})
 
 
 def test_a_door_of_a_garage_and_a_window_are_no_curtains_where_the_home_has_them() -> None:

@@ -56,6 +56,13 @@ class _Piece:
         return self.plays(*HEADS, SenseKind.ROOM)
 
     @cached_property
+    def means_rest(self) -> bool:
+        """True for 其他的都关, 全关掉 and 都关掉: all but what was left out before."""
+        return self.plays(SenseKind.OTHER, SenseKind.ALL) or (
+            self.plays(SenseKind.DISTRIBUTIVE) and not self.has_target
+        )
+
+    @cached_property
     def asks_degrees(self) -> bool:
         return any(one in word.text for word in self.words if word.plays(SenseKind.QUESTION) for one in "度热冷湿潮")
 
@@ -78,7 +85,7 @@ class _Piece:
             return False
         verbs = [word for word in map(words.__getitem__, find_acting_verbs(words)) if not is_particle(word)]
         values = [word.get_value(SenseKind.VERB) for word in verbs]
-        weak = {"maybe_dock"} if self.has_target else {"maybe_dock", "faster"}
+        weak = {"maybe_dock"} if self.has_target else {"maybe_dock", "faster", "watch"}
         if any(value not in weak for value in values):
             return True
         if self.plays(SenseKind.QUESTION, SenseKind.SOFT_QUESTION):
@@ -118,7 +125,9 @@ def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:
     pending: list[_Piece] = []
     for index, piece in enumerate(pieces):
         more = index < last_action
-        if piece.excludes:
+        if piece.excludes and more and (topic := _take_ended(piece, pieces[index + 1])) is not None:
+            pending.append(topic)
+        elif piece.excludes:
             _join_exclusion(piece, pieces[index + 1 :], commands, pending if more else None)
         elif piece.acts:
             commands.append(_join_action(piece, pending, bool(commands)))
@@ -131,6 +140,23 @@ def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:
     return commands
 
 
+def _take_ended(piece: _Piece, after: _Piece) -> _Piece | None:
+    """Return the device of 扫地机别扫了, the topic of what comes next; None for what leaves a device out.
+
+    What comes next has no device of its own: 客厅灯别关了，其他的都关 leaves 客厅灯 out.
+    """
+    words = piece.words
+    if after.has_target or after.means_rest:
+        return None
+    ends = any(word.text in ("了", "啦", "了啦") or word.plays(SenseKind.DEGREE) for word in words)
+    at = next((index for index, word in enumerate(words) if word.plays(SenseKind.NOT)), 0)
+    if not ends or not at or piece.plays(SenseKind.KEEP, SenseKind.LEAVE) or not piece.has_target:
+        return None
+    if any(word.list_values(SenseKind.VERB) & _SPARING for word in words[at:]):
+        return None
+    return _Piece(words[:at])
+
+
 def _is_complaint(piece: _Piece) -> bool:
     return piece.plays(SenseKind.ADJECTIVE, SenseKind.DEGREE) or not piece.plays(*HEADS, SenseKind.ROOM)
 
@@ -140,7 +166,7 @@ def _join_exclusion(
 ) -> None:
     negative = piece.plays(SenseKind.NOT, SenseKind.LEAVE) and not piece.plays(SenseKind.KEEP)
     if pending is not None:
-        if not negative or any(one.plays(SenseKind.OTHER) for one in later):
+        if not negative or any(one.means_rest for one in later):
             pending.append(piece)
     elif not commands:
         commands.append(CommandWords([*piece.words, _PAUSE]))
@@ -184,6 +210,8 @@ def _drop_complaints(words: Sequence[ChineseWord]) -> list[ChineseWord]:
     return kept
 
 
+_SPARING: Final = frozenset({"off", "close", "lock"})
+"""Verbs that, negated, leave a device as it is: 别关了."""
 _PAUSE: Final = ChineseWord(0, 0, ",", (Sense(SenseKind.PAUSE),))
 _AND: Final = ChineseWord(0, 0, "", (Sense(SenseKind.AND),))
 

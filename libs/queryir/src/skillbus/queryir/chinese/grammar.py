@@ -27,6 +27,8 @@ _QUANTIFIERS: Final = {
     SenseKind.SOME: Quantifier.SOME,
 }
 _TARGET_FIELDS: Final = ("name_hint", "type_hint", "scope_include", "scope_exclude", "quantifier", "references")
+_OWN_ROOMS: Final = frozenset({"我房间", "我屋", "我屋里", "我的房间", "我那屋"})
+"""Room of the speaker, who is not known."""
 _LONGEST_NAME: Final = 200
 _LOCKED: Final = frozenset({"了", "好", "好了", "上", "上了", "住", "住了", "紧", "一下", "起来"})
 """Results of locking, behind the verb."""
@@ -182,7 +184,8 @@ class _CommandReading:
             return target.name.spelling
         if target.hint is None:
             return None
-        return self.text.quote_original(target.words[0].start, target.words[-1].end)[:_LONGEST_NAME] or None
+        words = target.hint_words or target.words
+        return self.text.quote_original(words[0].start, words[-1].end)[:_LONGEST_NAME] or None
 
     def _list_excluded(self) -> tuple[str, ...]:
         found: list[str] = []
@@ -205,6 +208,8 @@ class _CommandReading:
         count = self._count() or 0
         if count > 1:
             return Quantifier.COUNT
+        if self.signs.halves and intent.code is ActionCode.TURN_OFF:
+            return Quantifier.SOME
         for kind, quantifier in _QUANTIFIERS.items():
             if any(word.plays(kind) and not _is_step(words, index) for index, word in enumerate(words)):
                 return quantifier
@@ -253,6 +258,8 @@ class _CommandReading:
             doubt += 0.3 if self.home is not None else 0.15
         unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]
         doubt += min(0.4, 0.1 * len(unread))
+        if not target.rooms and any(word.text in _OWN_ROOMS for word in self.parts.words):
+            doubt += 0.5
         if self._has_loose_number(intent):
             doubt += 0.4
         if any(it.quantity is not None and it.quantity.unit is Unit.ORDINAL for it in self.parts.words):

@@ -88,6 +88,9 @@ class CommandSigns:
         """Word for what goes on and shall end: 扫 of 别扫了, 唱 of 别再唱了. It need not be in the lexicon."""
         for index, word in enumerate(self.words[:-1]):
             rest = self.words[index + 1 :]
+            caused = [one for one in rest if one.list_values(SenseKind.VERB) & _ENDED]
+            if word.plays(SenseKind.NOT) and rest[0].text in ("让", "叫") and caused:
+                return caused[-1]  # 别让扫地机工作
             while rest and rest[0].plays(SenseKind.AGAIN, SenseKind.POLITE, SenseKind.FILLER, SenseKind.OBJECT):
                 rest = rest[1:]
             if not word.plays(SenseKind.NOT) or not any(one.text in ("了", "啦", "了啦") for one in rest[1:]):
@@ -123,6 +126,8 @@ class CommandSigns:
             return True
         if plays(SenseKind.MODAL) or plays(SenseKind.OBJECT):
             return False
+        if plays(SenseKind.NOT_YET) and not self.verbs and self.words[-1].text == "吧":
+            return True  # 院门没锁吧
         last = [word for word in self.words if not word.plays(SenseKind.FILLER)][-1:]
         ends = bool(last) and last[0].plays(SenseKind.NOT_YET, SenseKind.SOFT_QUESTION)
         return ends or any(word.text == "吗" for word in self.words)
@@ -144,6 +149,11 @@ class CommandSigns:
         return (found[-1].unit, found[-1].value) if found else None
 
     @cached_property
+    def halves(self) -> bool:
+        """True for 关掉一半: some of the devices, where each is on or off."""
+        return self.verb == "off" and not self.sets and any(word.text in ("一半", "对半") for word in self.words)
+
+    @cached_property
     def station(self) -> str:
         """Number of a channel that is said as 53台."""
         counts = (word.quantity for word in self.words if word.quantity and word.text.endswith("台"))
@@ -160,17 +170,6 @@ class CommandSigns:
             if word.plays(SenseKind.ADJECTIVE) and is_request_step(self.words, index):
                 value = word.get_value(SenseKind.ADJECTIVE)
                 return value[:-1], 1 if value.endswith("+") else -1
-        return None
-
-    @cached_property
-    def complaint(self) -> tuple[str, int] | None:
-        """Property and the direction against it: of 太亮了, less brightness."""
-        for index, word in enumerate(self.words):
-            if word.plays(SenseKind.ADJECTIVE) and not is_describing(self.words, index):
-                value = word.get_value(SenseKind.ADJECTIVE)
-                before = self.words[index - 1] if index else None
-                if before is not None and before.plays(SenseKind.DEGREE) and len(value) > 1:
-                    return value[:-1], -1 if value.endswith("+") else 1
         return None
 
     @cached_property
@@ -215,7 +214,9 @@ def read_intent(signs: CommandSigns, family: str, *, has_target: bool) -> Intent
     if code is not None:
         return Intent(code, signs.verb)
     if signs.sets:
-        name = get_default_property(family)
+        unknown = any(not word.senses for word in signs.words)  # 换到央视
+        tuned = family == "media" and not signs.property and unknown
+        name = "channel" if tuned else get_default_property(family)
         return Intent(ActionCode(f"set_{name}"), "set", guessed=True, property=name)
     if signs.ended is not None:
         return Intent(_choose_end(signs.ended, family))
@@ -231,15 +232,13 @@ def _choose_end(word: ChineseWord, family: str) -> ActionCode | None:
 
 
 def _read_verbless(signs: CommandSigns, family: str) -> Intent:
-    """Return the action of 卧室温度, of 观影模式, or of 太亮了."""
+    """Return the action of 卧室温度, or of 观影模式."""
     if signs.property in ("temperature", "humidity", "state"):
         return Intent(_choose_question(signs), is_question=True)
     if family == "scene":
         return Intent(ActionCode.ACTIVATE)
     if family == "sensor":
         return Intent(ActionCode.QUERY_STATE, is_question=True)
-    if signs.complaint is not None:
-        return _read_step(signs, family, signs.complaint, guessed=True)
     return Intent()
 
 
@@ -256,6 +255,8 @@ def _read_setting(signs: CommandSigns, family: str, *, has_target: bool) -> Inte
     """Return the setting of a property, or None if the command sets none."""
     if family == "media" and signs.sets and (station := signs.station):
         return Intent(ActionCode.SET_CHANNEL, "set", property="channel", values={"channel": station})
+    if signs.halves and family in ("light", "climate", "fan"):
+        return None
     found = _read_colour(signs) or _read_mode(signs, family, has_target=has_target)
     degrees = signs.quantity is not None and signs.quantity[0] is Unit.DEGREES
     if (found is None or (degrees and found.property == "mode")) and (signs.quantity is not None or signs.extreme):
@@ -348,12 +349,12 @@ def _fill_value(intent: Intent, name: str, unit: Unit, value: float, *, step: bo
         intent.values[name] = value
 
 
-def _read_step(signs: CommandSigns, family: str, step: tuple[str, int], *, guessed: bool = False) -> Intent:
+def _read_step(signs: CommandSigns, family: str, step: tuple[str, int]) -> Intent:
     named = signs.property if signs.property not in ("", "state", "mode") else ""
     name = named or step[0] or get_default_property(family)
     if name == "temperature" and family == "light":
         name = "color_temperature"
-    intent = Intent(ActionCode(f"set_{name}"), signs.verb, property=name, guessed=guessed)
+    intent = Intent(ActionCode(f"set_{name}"), signs.verb, property=name)
     if name in _STEPS:
         intent.values[f"{name}_step"] = step[1] * _STEPS[name]
     return intent

@@ -109,15 +109,35 @@ class ChineseLexicon:
         )
 
 
+def _add_sense(words: dict[str, list[Sense]], group: tuple[str, ...], sense: Sense) -> None:
+    for word in group:
+        found = words.setdefault(word, [])
+        if sense not in found:
+            found.append(sense)
+
+
+def _separate_verbs(words: dict[str, list[Sense]], separating: set[str], objects: set[str]) -> None:
+    """Add each verb of a verb and its object with what may stand between them: 浇会儿水 for 浇水."""
+    verbs = [
+        (word, senses)
+        for word, senses in words.items()
+        if len(word) > 1 and word[1:] in objects and any(one.kind is SenseKind.VERB for one in senses)
+    ]
+    for (word, senses), between in product(verbs, sorted(separating)):
+        verbal = [one for one in senses if one.kind is SenseKind.VERB]
+        words.setdefault(word[0] + between + word[1:], verbal)
+
+
 @cache
 def load_lexicon() -> ChineseLexicon:
     """Return the lexicon, read with the first sentence in Chinese.
 
-    Each verb of the hand (`stem`) makes a word with each of its results (`result`): 摁灭, 拧开.
+    Each verb of the hand (`stem`) makes a word with each of its results (`result`): 摁灭, 拧开. A verb with its object
+    (`object_noun`) may have a measure between them (`separating`): 浇会儿水, 烧壶水.
     """
     words: dict[str, list[Sense]] = {}
     rooms: dict[str, tuple[str, ...]] = {}
-    stems: set[str] = set()
+    parts: dict[str, set[str]] = {"stem": set(), "separating": set(), "object_noun": set()}
     results: dict[str, Sense] = {}
     source = (resources.files("skillbus.queryir.chinese") / "words.txt").read_text(encoding="utf-8")
     sense = Sense(SenseKind.FILLER)
@@ -126,22 +146,21 @@ def load_lexicon() -> ChineseLexicon:
         if line.startswith("["):
             kind, _, value = line[1:-1].partition(" ")
             part = kind
-            kind = SenseKind.VERB if kind in ("stem", "result") else kind
-            sense = Sense(SenseKind(kind), value)
+            kind = SenseKind.VERB if kind == "result" else kind
+            if part not in parts:
+                sense = Sense(SenseKind(kind), value)
         elif not line.startswith("#"):
             group = tuple(line.split())
-            if part == "stem":
-                stems.update(group)
+            if part in parts:
+                parts[part].update(group)
                 continue
             if part == "result":
                 results |= dict.fromkeys(group, sense)
                 continue
-            for word in group:
-                found = words.setdefault(word, [])
-                if sense not in found:
-                    found.append(sense)
+            _add_sense(words, group, sense)
             if sense.kind is SenseKind.ROOM:
                 rooms.update(dict.fromkeys(group, group))
-    for stem, (result, meaning) in product(stems, results.items()):
+    for stem, (result, meaning) in product(parts["stem"], results.items()):
         words.setdefault(stem + result, [meaning])
+    _separate_verbs(words, parts["separating"], parts["object_noun"])
     return ChineseLexicon({word: tuple(senses) for word, senses in words.items()}, rooms)

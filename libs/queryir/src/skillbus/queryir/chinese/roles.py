@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from skillbus.queryir.chinese.lexicon import Sense, SenseKind, load_lexicon
+from skillbus.queryir.chinese.quantities import Unit
 from skillbus.queryir.chinese.segmentation import ChineseWord
 
 CONTENT_KINDS: Final = frozenset(
@@ -28,6 +29,8 @@ _DESCRIBED: Final = (*HEADS, SenseKind.OTHER, SenseKind.ROOM, SenseKind.ONE)
 _SCENES: Final = frozenset({"scene", "script", "automation", "routine"})
 _RETURNING: Final = frozenset({"on", "off", "open", "close", "set", "raise", "lower", "up", "down", "brighten", "dim"})
 """Verbs that 回来 and 回去 turn back to the state before."""
+_TUNING: Final = frozenset({"set", "watch", "play", "toggle"})
+"""Verbs that tune a channel."""
 _UNLOCKING: Final = (Sense(SenseKind.VERB, "unlock"),)
 _PARTICLES: Final = frozenset("到为成至")
 
@@ -85,7 +88,7 @@ def settle_complements(words: Sequence[ChineseWord]) -> list[ChineseWord]:
 
     回来 of 开回来 is no way home, 它 of 调它个26度 refers to nothing, and 锁 of 开个锁 is what is opened.
     """
-    settled = list(words)
+    settled = [_settle_pointer(words, index) for index in range(len(words))]
     for index in range(1, len(settled)):
         word, before = settled[index], settled[index - 1]
         after = settled[index + 1] if index + 1 < len(settled) else None
@@ -100,6 +103,23 @@ def settle_complements(words: Sequence[ChineseWord]) -> list[ChineseWord]:
                 settled[index - 2] = replace(verb, senses=_UNLOCKING)
                 settled[index] = replace(word, senses=(Sense(SenseKind.FILLER),))
     return settled
+
+
+def _settle_pointer(words: Sequence[ChineseWord], index: int) -> ChineseWord:
+    """Return 这 before a type as a demonstrative, and 第二台 as a channel only behind what tunes one."""
+    word = words[index]
+    after = words[index + 1] if index + 1 < len(words) else None
+    noun = after is not None and after.plays(SenseKind.TYPE, SenseKind.KIND)
+    if noun and (word.text == "这" or (word.text == "那" and index and not words[index - 1].plays(SenseKind.PAUSE))):
+        return replace(word, senses=(Sense(SenseKind.DEMONSTRATIVE),))
+    quantity = word.quantity
+    if quantity is not None and quantity.unit is Unit.CHANNEL and word.text.endswith("台"):
+        tuned = any(one.list_values(SenseKind.VERB) & _TUNING for one in words[:index])
+        tuned = tuned or (index > 0 and words[index - 1].get_value(SenseKind.TYPE).startswith("tv"))
+        if noun or not tuned:
+            senses = (Sense(SenseKind.QUANTITY, Unit.ORDINAL),)
+            return replace(word, quantity=replace(quantity, unit=Unit.ORDINAL), senses=senses)
+    return word
 
 
 def is_verb(word: ChineseWord) -> bool:
@@ -120,12 +140,18 @@ def is_describing(words: Sequence[ChineseWord], index: int) -> bool:
         return any(one.plays(SenseKind.POSSESSIVE) for one in words[index + 1 : index + 3])
     after = index + 1
     if after < len(words) and words[after].text == "着":
-        return True
+        return not _is_request_to_stay(words, index)
     while after < len(words) and words[after].plays(SenseKind.ASPECT):
         after += 1
     if after + 1 >= len(words) or not words[after].plays(SenseKind.POSSESSIVE):
         return False
     return words[after + 1].plays(*_DESCRIBED) and not words[after].plays(SenseKind.VERB)
+
+
+def _is_request_to_stay(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for a verb with 着 at the end of a request: 帮我开着."""
+    last = all(word.plays(SenseKind.FILLER, SenseKind.PAUSE) for word in words[index + 2 :])
+    return last and any(word.plays(SenseKind.POLITE) for word in words[:index])
 
 
 def find_acting_verbs(words: Sequence[ChineseWord]) -> list[int]:
@@ -140,6 +166,9 @@ def find_acting_verbs(words: Sequence[ChineseWord]) -> list[int]:
 def is_negated(words: Sequence[ChineseWord], index: int) -> bool:
     """Return True for a verb after 不要, 别, 不用."""
     before = index - 1
+    causing = next((at for at in range(before, 0, -1) if words[at].text in ("让", "叫")), 0)
+    if causing and words[causing - 1].plays(SenseKind.NOT):
+        return True  # 别让扫地机工作
     while before >= 0 and words[before].plays(SenseKind.AGAIN, SenseKind.OBJECT, SenseKind.POLITE):
         before -= 1
     return before >= 0 and words[before].plays(SenseKind.NOT)

@@ -32,6 +32,8 @@ class Target:
     name: NameMatch | None = None
     hint: str | None = None
     """Name that the home does not have."""
+    hint_words: list[ChineseWord] = field(default_factory=list)
+    """Words of the hint, without the rooms before it."""
     types: tuple[str, ...] = ()
     """Types that the word for them can mean, the most usual first."""
 
@@ -128,6 +130,7 @@ class _Collector:
 
     def _add(self, index: int, target: Target) -> None:
         target.rooms = self.rooms
+        target.hint_words = target.words if target.hint else []
         target.words = [*self.room_words, *target.words]
         self.rooms, self.room_words = [], []
         if not target.rooms and target.types and self.targets and self._is_after(index, SenseKind.AND):

@@ -21,6 +21,10 @@ _SETTABLE: Final = frozenset(
 )
 _OPENING: Final = frozenset({"cover", "valve", "lock", None})
 _PLAYING: Final = frozenset({"play", "pause", "next", "previous", "stop", "mute", "unmute", "rewind", "fast_forward"})
+_MOVING: Final = read_words("bring pull take roll wind reel put let draw push get crank fold slide")
+"""Verbs that move an awning or a screen in or out."""
+_PLACED: Final = frozenset({"up", "down", "open", "close"})
+"""Particles that say themselves what becomes of a cover."""
 _UP: Final = frozenset({"raise", "brighten", "heat"})
 _DOWN: Final = frozenset({"lower", "dim", "cool"})
 _SWITCHED: Final = frozenset({"light", "fan", "climate", "switch", "outlet", "humidity"})
@@ -42,6 +46,8 @@ class Predicate:
     attribute: str | None = None
     media: bool = False
     base: bool = False
+    way: str = ""
+    """`in` or `out` at the end: `bring the awning in`."""
     values: list[Value] = field(default_factory=list)
     numbers_device: bool = False
     """True if a bare number tells the device from others, or the hour: `turn off light 3`, `turn it off at 7`."""
@@ -88,6 +94,8 @@ def read_predicate(items: Sequence[Item]) -> Predicate:
                 predicate.values.append(item.value)
             case _:
                 pass
+    said = [item.text for item in items if item.role is not EnglishRole.FILLER]
+    predicate.way = said[-1] if said and said[-1] in ("in", "out") else ""
     predicate.numbers_device = any(_numbers_device(items, index) for index in range(len(items)))
     return predicate
 
@@ -236,6 +244,8 @@ def _guess_attribute(value: Value | None, *, named: bool) -> str:
 def _choose_switching(verb: str, particle: str, predicate: Predicate, family: str | None) -> str | None:
     """Choose between on and off, open and closed, by the kind of device."""
     code = verb if verb in _SWITCHING else None
+    if family == "cover" and predicate.way and particle not in _PLACED and predicate.text in _MOVING:
+        return "close" if predicate.way == "in" else "open"
     if predicate.text in ("draw", "pull") and particle in ("open", "close"):
         return fit_action(particle, family)
     if predicate.text == "shut" and particle in ("down", "turn_off"):

@@ -17,12 +17,12 @@ _VERBS: Final = {
     ),
     "toggle": "toggle",
     "open": (
-        "open, open up, unshut, roll up, pull up, draw back, pull open, lift, put up, wind up, slide open, "
+        "open, open up, unshut, roll up, roll out, pull up, draw back, pull open, lift, put up, wind up, slide open, "
         "crack open, swing open"
     ),
     "close": (
-        "close, close up, close down, shut, shut up, roll down, pull down, draw, put down, bring down, "
-        "wind down, pull closed, slide shut, pull shut, slam, pull together"
+        "close, close up, close down, shut, shut up, roll down, roll in, reel in, pull down, draw, put down, "
+        "bring down, wind down, pull closed, slide shut, pull shut, slam, pull together"
     ),
     "lock": "lock, lock up, bolt, latch, secure, lock down, deadbolt",
     "unlock": "unlock, unbolt, unlatch",
@@ -62,7 +62,7 @@ _VERBS: Final = {
     # Verbs whose action follows from what they are used with.
     "turn": (
         "turn, switch, flip, power, flick, shift, pop, stick, knock, chuck, whack, bung, snap, hit, bump, "
-        "push, wind, nudge, ramp"
+        "push, wind, nudge, ramp, roll, reel"
     ),
     "set": (
         "set, change, make, adjust, put, get, have, bring, let, move, tune, modify, update, configure, "
@@ -78,7 +78,7 @@ _VERBS: Final = {
     "dim": "dim, darken, dim down, soften",
     "heat": "heat, heat up, warm, warm up, preheat",
     "cool": "cool, cool down, chill",
-    "start": "start, begin, run, launch, initiate, commence, start running, start up the, kick off, get going",
+    "start": "start, brew, begin, run, launch, initiate, commence, start running, start up the, kick off, get going",
     "stop": "stop, halt, end, cease, cancel, abort, quit, stop running",
     "clean": (
         "clean, vacuum, hoover, sweep, mop, clean up, start cleaning, start vacuuming, start vacuum, "
@@ -120,6 +120,9 @@ PARTICLES: Final = {
     "paused": "pause",
 }
 """Particles and adjectives that finish a verb, or stand for it: `lights off`, `make sure the door is locked`."""
+
+STARTED: Final = {"going": "start", "running": "start", "started": "start"}
+"""Participles that finish only the verb `get`: `get the washer going`. Else they describe: `is the washer running`."""
 
 STEPS: Final = {
     "brighter": ("brightness", 1),

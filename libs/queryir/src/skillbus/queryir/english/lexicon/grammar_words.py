@@ -30,7 +30,9 @@ FILLERS: Final = PhraseTable(
             siri, hey siri, assistant, jarvis, home assistant, completely, fully, all the way, entirely, totally,
             altogether, straight away, for a moment, for a while, when you can, when you get a chance, at this time,
             at present, still, already, yet, ever, be able to, want to, would be great, quick, will ya, would ya,
-            the thing is, it is time to, time to, it is bedtime, you, i, we, me, us, ourselves, myself"""
+            the thing is,
+            i am off, we are off, i am off to, we are off to, i am off to bed, i am off out,
+            it is time to, time to, it is bedtime, you, i, we, me, us, ourselves, myself"""
         ),
         True,
     )
@@ -90,7 +92,8 @@ QUANTIFIERS: Final = PhraseTable(
                 """all, all of, all the, all of the, all our, all my, all of our, all of my, every, every single,
                 each, every one of, each of, everything, each and every, every last, both, both of, all these,
                 all those, any and all, the whole lot of, every one, each one, all kinds of, whatever,
-                anything that is, all that is, the whole lot, the lot"""
+                anything that is, all that is, the whole lot, the lot, it all, all of it,
+                the whole thing, every bit of"""
             ),
             Quantifier.ALL,
         ),

@@ -11,6 +11,7 @@ _STATES: Final = {
         "stopped, armed, disarmed, up, down"
     ),
     "lock": "locked, unlocked, bolted, unbolted, jammed",
+    "humidity": "humid, muggy",
     "moisture": "wet, damp, moist, dry, leaking, flooded, flooding, leaky, soaked",
     "occupancy": "occupied, unoccupied, vacant, empty, taken",
     "presence": "home, at home, away, present, absent, not home",

@@ -14,6 +14,7 @@ from skillbus.queryir.english.lexicon.actions import (
     MEDIA_WORDS,
     PARTICLES,
     SOURCES,
+    STARTED,
     STEPS,
     VERBS,
 )
@@ -340,8 +341,9 @@ def _match_property(scan: Scan, position: int) -> Span | None:
     base = match_length(BASE_WORDS, scan.texts, position) or int(scan.verb == "send" and text == "back")
     if scan.verb in _DOCKING and base:
         return make_item(scan, EnglishRole.BASE, position, base)
-    if text in PARTICLES:
-        return make_item(scan, EnglishRole.PARTICLE, position, 1, meaning=PARTICLES[text])
+    particle = PARTICLES.get(text) or (STARTED.get(text) if scan.verb and _find_verb(scan) == "get" else None)
+    if particle is not None:
+        return make_item(scan, EnglishRole.PARTICLE, position, 1, meaning=particle)
     if text in STEPS:
         return make_item(scan, EnglishRole.STEP, position, 1, meaning=text)
     attribute = ATTRIBUTES.match(scan.texts, position)
@@ -349,6 +351,10 @@ def _match_property(scan: Scan, position: int) -> Span | None:
     if attribute is not None and (kind is None or kind[0] <= attribute[0]):
         return make_item(scan, EnglishRole.ATTRIBUTE, position, attribute[0], meaning=attribute[1])
     return None
+
+
+def _find_verb(scan: Scan) -> str:
+    return next((item.text for item in reversed(scan.items) if item.role is EnglishRole.VERB), "")
 
 
 def _match_noun(scan: Scan, position: int) -> Span | None:

@@ -1,7 +1,7 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist run demo test test-install test-of quick check documents assets test-containers bench contracts clean FORCE
+.PHONY: help setup dist run demo test test-install test-of quick check documents assets screenshots test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
@@ -134,6 +134,9 @@ contracts: documents
 assets: setup ## Fetch the files of npm packages that the pages use, and check them (needs npm)
 	$(BIN)/python services/gateway/vendor_assets.py
 
+screenshots: setup ## Take a picture of every page with the examples, into build/screenshots (needs Chromium)
+	$(BIN)/python -m tests.browser.take_screenshots
+
 clean: ## Remove environments and caches; data stays
-	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	find src libs services tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

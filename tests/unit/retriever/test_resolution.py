@@ -250,6 +250,14 @@ async def test_a_value_that_the_command_does_not_accept_drops_the_device(
     assert [dropped.reason for dropped in result.dropped] == [DropReason.ARGUMENT_REFUSED]
 
 
+async def test_a_step_is_never_sent_to_a_command_that_takes_only_the_whole_value(world: _World) -> None:
+    """Without its optional value the command would do something else, or nothing."""
+    result = await world.resolve(_query("设置温度", "空调", arguments=QueryArguments(temperature_step=1)))
+    (dropped,) = result.dropped
+    assert (result.status, dropped.reason) == (ResolutionStatus.NO_COMMAND, DropReason.ARGUMENT_REFUSED)
+    assert "celsius needs a value for temperature, and a step is none" in dropped.detail
+
+
 async def test_it_stands_for_the_devices_of_the_session_and_of_nobody_else(world: _World) -> None:
     await world.resolve(_query("打开", "床头灯"), session="kitchen.*>")
     assert _ids(await world.resolve(_query("关闭", references=_IT), session="kitchen.*>")) == ["bed"]

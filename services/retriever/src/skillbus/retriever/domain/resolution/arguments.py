@@ -21,9 +21,11 @@ def fill_arguments(command: ScoredCommand, given: QueryArguments) -> Mapping[str
     """Return the arguments of a command that a sentence gives, by the names that the command has for them.
 
     Raises:
-        ArgumentRefusedError: A value is out of the range or not among the accepted ones, or a required one is missing.
+        ArgumentRefusedError: A value is out of the range or not among the accepted ones, a required one is missing, or
+            the sentence gives a step and the command takes only the whole value.
     """
     filled: dict[str, JsonValue] = {}
+    sources = {argument.source for argument in command.arguments}
     for argument in command.arguments:
         value: str | float | None = None if argument.source is None else getattr(given, argument.source)
         if value is not None:
@@ -33,7 +35,14 @@ def fill_arguments(command: ScoredCommand, given: QueryArguments) -> Mapping[str
                 f"a value for {argument.source}" if argument.source else "a value that sentences have no words for"
             )
             raise ArgumentRefusedError(f"{argument.name} needs {missing}.")
+        elif _says_step(argument.source, given) and f"{argument.source}_step" not in sources:
+            raise ArgumentRefusedError(f"{argument.name} needs a value for {argument.source}, and a step is none.")
     return filled
+
+
+def _says_step(source: str | None, given: QueryArguments) -> bool:
+    """Return True if the sentence gives a step of a value: 10 percent brighter."""
+    return source is not None and getattr(given, f"{source}_step", None) is not None
 
 
 def _check_value(argument: CommandArgument, value: str | float) -> JsonValue:

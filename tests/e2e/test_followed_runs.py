@@ -77,6 +77,25 @@ async def test_a_run_is_followed_and_then_remembered_with_its_files(system: Syst
 
 
 @pytest.mark.usefixtures("linger")
+@pytest.mark.parametrize("printed", [True, False])
+async def test_the_run_of_somebody_else_is_watched_to_its_end(system: System, printed: bool) -> None:
+    run_id = os.urandom(16).hex()
+    body, stream = {"argv": ["--linger"], "run_id": run_id}, "?stream=1" if printed else ""
+    async with asyncio.timeout(20):
+        asking = asyncio.create_task(system.http.post(f"/api/skills/linger/run{stream}", json=body))
+        await eventually(lambda: known(system, run_id), bool)
+        async with system.http.stream("GET", f"/api/runs/{run_id}/events") as answer:
+            events = events_of(answer)
+            first = await anext(events)
+            assert (first[0], first[1]["state"]) == ("running", "running")
+            assert (await system.http.delete(f"/api/runs/{run_id}")).json()["ending"]
+            *_, last = [event async for event in events]
+        await asking
+    assert (last[0], last[1]["state"]) == ("ended", "cancelled")
+    assert last[1]["used"]
+
+
+@pytest.mark.usefixtures("linger")
 @pytest.mark.parametrize("followed", [True, False])
 async def test_a_caller_that_hangs_up_ends_its_run(system: System, followed: bool) -> None:
     run_id = os.urandom(16).hex()

@@ -28,6 +28,7 @@ from skillbus.client.errors import (
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 from skillbus.contracts.http import RunBegun, RunPrinted, RunReply, ToolSearchReply
 from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.sandbox.run_history import RunRecord
 
 KEY = "a-key-that-nobody-sees"
 FOUND = {"results": [], "took_ms": 1.0}
@@ -40,6 +41,19 @@ RUN = {
     "isolation": "a test",
     "stdout": "hello",
     "stderr": "",
+}
+RECORD = {
+    "run_id": "0" * 32,
+    "skill": "greet",
+    "content_digest": "0" * 64,
+    "action": "run",
+    "state": "ok",
+    "began_at": "2026-01-01T00:00:00Z",
+    "ends_by": "2026-01-01T00:00:01Z",
+    "limits": dict.fromkeys(
+        ("wall_s", "cpu_s", "memory_bytes", "processes", "output_bytes", "artifacts", "artifacts_bytes", "work_bytes"),
+        1,
+    ),
 }
 
 
@@ -192,6 +206,25 @@ def test_a_followed_run_that_fails_or_breaks_off_is_an_error(server: Server, sen
         send("follow_skill", "greet")
     with pytest.raises(UnexpectedReplyError, match="without a reply"):
         send("follow_skill", "greet")
+
+
+def test_a_watched_run_yields_its_records_and_output(server: Server, send: Send) -> None:
+    running = RECORD | {"state": "running"}
+    printed = {"number": 1, "stream": "stdout", "text": "hello"}
+    events = (("running", running), ("output", printed), ("ended", RECORD))
+    blocks = [f"event: {name}\ndata: {json.dumps(body)}\n\n" for name, body in events]
+    server.replies = [
+        httpx.Response(200, text=": still there\n\n".join(blocks)),
+        httpx.Response(200, text=blocks[0]),
+        httpx.Response(200, text=f"event: error\ndata: {json.dumps(problem('unavailable'))}\n\n"),
+    ]
+    parts = send("watch_run", "0" * 32, project="team")
+    assert [type(part) for part in parts] == [RunRecord, RunPrinted, RunRecord]
+    assert server.requests[-1].url.params["project"] == "team"
+    with pytest.raises(UnexpectedReplyError, match="before the run"):
+        send("watch_run", "0" * 32)
+    with pytest.raises(ApiError, match="unavailable"):
+        send("watch_run", "0" * 32)
 
 
 def test_wrong_arguments_are_refused_before_anything_is_sent(server: Server, send: Send) -> None:

@@ -52,6 +52,7 @@ from skillbus.gateway.domain.learning.job_follower import JobFollower
 from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
@@ -345,6 +346,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
         SkillFiles(partial(caller.call, GET_SKILL), files),
         RemoteSkillRunner(caller, run_files, listen, artifact_bytes=settings.artifact_bytes),
+        RunWatcher(caller, listen),
         RemoteToolCaller(caller, run_files, listen, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=patience_s),
         HomeImporter(caller, patience_s=patience_s),

@@ -111,6 +111,16 @@ async def test_only_a_run_that_goes_on_is_cancelled_and_by_those_who_may_run(wor
     ]
 
 
+async def test_only_the_page_of_a_run_that_goes_on_follows_it(world: World) -> None:
+    assert "data-live" not in (await get_page(world, PAGE)).text
+    going = RUN.model_copy(update={"state": RunState.RUNNING, "used": None, "artifacts": ()})
+    world.caller.on(GET_RUN, lambda _: going)
+    page = (await get_page(world, f"{PAGE}?project=team")).text
+    assert f'data-live="/api{PAGE}/events?project=team" data-part="#run"' in page
+    assert page.count('<div id="run">') == 1
+    assert "/runs.js" in page
+
+
 async def test_a_sandbox_that_is_away_is_an_error_page(world: World) -> None:
     world.caller.on(LIST_RUNS, lambda _: RequestError(ErrorCode.UNAVAILABLE, "No sandbox is running."))
     answer = await get_page(world, "/runs")

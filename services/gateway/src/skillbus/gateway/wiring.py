@@ -45,6 +45,7 @@ from skillbus.gateway.domain.learning.job_follower import JobFollower
 from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.sessions import SessionRoutes
@@ -145,6 +146,7 @@ def _build_app(
         installer,
         SkillFiles(partial(caller.call, GET_SKILL), packages),
         runner,
+        RunWatcher(caller, open_feed),
         RemoteToolCaller(caller, run_files, open_feed, file_bytes=settings.artifact_bytes),
         ToolImporter(caller, patience_s=settings.upload_patience_s),
         HomeImporter(caller, patience_s=settings.upload_patience_s),

@@ -56,6 +56,10 @@ def _prepare_artifact(run_id: str, name: str, *, project: str | None = None) -> 
     return PreparedRequest({"run_id": run_id, "name": name, "project": project})
 
 
+def _prepare_watch(run_id: str, *, project: str | None = None) -> PreparedRequest:
+    return PreparedRequest({"run_id": run_id, "project": project})
+
+
 def read_bytes(response: httpx.Response) -> bytes:
     """Return the body of a reply."""
     return response.content
@@ -106,6 +110,33 @@ class RunEventParser(EventParser[RunReply]):
         return super().feed_line(line)
 
 
+class WatchedRunParser(LineParser[RunRecord | RunPrinted]):
+    """Parser of the Server-Sent Events of a run that is watched."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._event = ""
+
+    def feed_line(self, line: str) -> RunRecord | RunPrinted | None:
+        """Return what a line holds, or None. Raises ApiError if the sandbox is away."""
+        name, _, value = line.partition(": ")
+        if name == "event":
+            self._event = value
+        if name != "data":
+            return None
+        match self._event:
+            case "output":
+                return parse_reply(RunPrinted, value, self._response)
+            case "error":
+                raise build_error(value.encode(), self._response)
+        return parse_reply(RunRecord, value, self._response)
+
+    def finish(self) -> None:
+        """Raise UnexpectedReplyError if the stream ended before the run."""
+        if self._event != "ended":
+            raise build_unexpected(self._response, "it ended before the run")
+
+
 class RunOperations:
     """Runs of skills in the sandbox."""
 
@@ -126,6 +157,13 @@ class RunOperations:
     """List the runs of the last day, newest first. `next` is the `after` of the next page."""
     get_run = json_operation("GET", _RUN, RunSelector, RunRecord)
     """Return the record of a run: its state, limits, usage and artifacts."""
+    watch_run = stream_operation(
+        HttpRoute("GET", f"{_RUN}/events", timeout_s=SILENCE_S), _prepare_watch, WatchedRunParser
+    )
+    """Yield the `RunRecord` of a run that anybody started, each `RunPrinted` from now on, and last its record again.
+
+    Only a run that was requested as a stream has output. Leaving the context does not end the run.
+    """
     cancel_run = json_operation("DELETE", _RUN, RunSelector, RunCancelled, is_idempotent=True)
     """Cancel a run. Its caller gets the output so far, and its record stays."""
     get_artifact = custom_operation(HttpRoute("GET", f"{_RUN}/artifacts/{{name}}"), _prepare_artifact, read_bytes)

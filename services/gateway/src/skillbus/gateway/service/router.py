@@ -20,6 +20,7 @@ from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
 from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
@@ -87,6 +88,7 @@ class GatewayParts:
     installer: PackageInstaller
     skill_files: SkillFiles
     runner: RemoteSkillRunner
+    run_watcher: RunWatcher
     tool_caller: RemoteToolCaller
     tool_importer: ToolImporter
     home_importer: HomeImporter
@@ -111,7 +113,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     add_spoken_command_routes(DocumentedRouter(router, _HOMES), SpokenCommandRoutes(caller))
     add_home_routes(DocumentedRouter(router, _HOMES), HomeRoutes(caller, parts.home_importer))
     add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer, parts.skill_files))
-    add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
+    add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner, parts.run_watcher))
     add_knowledge_base_routes(
         DocumentedRouter(router, _KNOWLEDGE), KnowledgeBaseRoutes(caller, parts.knowledge_importer)
     )

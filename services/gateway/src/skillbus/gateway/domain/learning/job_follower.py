@@ -1,18 +1,16 @@
 """Follows a job that learns: its progress as it comes, and its end."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
 from skillbus.contracts.learner.learning_jobs import (
     GET_LEARNING_JOB,
-    LearningAdvanced,
     LearningJob,
     LearningJobSelector,
     LearningStatus,
 )
+from skillbus.gateway.domain.feed_pauses import yield_pauses
 from skillbus.gateway.domain.ports import BusCaller, OpenLearningFeed
 
 ENDED: Final = frozenset({LearningStatus.DONE, LearningStatus.FAILED, LearningStatus.CANCELLED})
@@ -39,7 +37,7 @@ class JobFollower:
             yield job
             if job.status in ENDED:
                 return
-            async for event in _yield_pauses(events):
+            async for event in yield_pauses(events, _LOOK_EVERY_S):
                 if event is None or event.status in ENDED:
                     job = await self.caller.call(GET_LEARNING_JOB, wanted)
                 else:
@@ -47,23 +45,3 @@ class JobFollower:
                 yield job
                 if job.status in ENDED:
                     return
-
-
-async def _yield_pauses(events: AsyncIterator[LearningAdvanced]) -> AsyncGenerator[LearningAdvanced | None]:
-    """Yield the messages, and None after a long silence."""
-    getting: asyncio.Future[LearningAdvanced] | None = None
-    try:
-        while True:
-            getting = getting or asyncio.ensure_future(anext(events))
-            await asyncio.wait([getting], timeout=_LOOK_EVERY_S)
-            if not getting.done():
-                yield None
-                continue
-            event = await getting
-            getting = None
-            yield event
-    finally:
-        if getting is not None:
-            getting.cancel()
-            with suppress(asyncio.CancelledError):
-                await getting

@@ -1,4 +1,7 @@
-"""Reply to a followed run: Server-Sent Events `begun`, `output` as it comes, and last `reply` or `error`."""
+"""Reply to a followed run: Server-Sent Events `begun`, `output` as it comes, and last `reply` or `error`.
+
+Who watches the run of somebody else gets `running`, `output`, and last `ended` or `error`.
+"""
 
 import asyncio
 import codecs
@@ -10,7 +13,7 @@ from fastapi import Request, Response
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import RunBegun, RunPrinted
 from skillbus.contracts.message import Message
-from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind
+from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind, RunRecord, RunState
 from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.service.event_stream import PartStream
 from skillbus.gateway.service.runs.disconnection import await_while_connected
@@ -49,6 +52,18 @@ class EventWriter:
     def _encode_output(self, number: int, stream: OutputStream, data: bytes, *, final: bool = False) -> bytes:
         text = self._decoders[stream].decode(data, final)
         return _encode("output", RunPrinted(number=number, stream=stream, text=text)) if text else b""
+
+
+class WatchedRunWriter(EventWriter):
+    """Encoder of the events of a run that is watched: its record now and at its end, and what it prints between."""
+
+    def encode_part(self, part: Message) -> bytes:
+        """Return the bytes of an event; empty if it has no text."""
+        if isinstance(part, RunRecord):
+            return _encode("running" if part.state is RunState.RUNNING else "ended", part)
+        if isinstance(part, RunEvent) and part.kind is RunEventKind.BEGUN:
+            return b""  # the record says so
+        return super().encode_part(part)
 
 
 def _encode(name: str, body: Message) -> bytes:

@@ -1,5 +1,6 @@
 """Runs of skills: start, follow, cancel, list, and fetch their files."""
 
+import asyncio
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -25,11 +26,12 @@ from skillbus.contracts.sandbox.run_history import (
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.ports import BusCaller, OpenedObject
+from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery, SkillInPath
-from skillbus.gateway.service.event_stream import EVENT_STREAM
+from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.runs.run_stream import open_run_stream
+from skillbus.gateway.service.runs.run_stream import WatchedRunWriter, open_run_stream
 
 _RUNS: Final = "/api/runs"
 _RUN: Final = f"{_RUNS}/{{run_id}}"
@@ -50,6 +52,7 @@ class RunRoutes:
 
     caller: BusCaller
     runner: RemoteSkillRunner
+    watcher: RunWatcher
 
     async def run_skill(
         self,
@@ -81,6 +84,21 @@ class RunRoutes:
         """Return the record of a run: its state, limits, usage and artifacts."""
         return await self.caller.call(GET_RUN, RunSelector(project=project, run_id=run_id))
 
+    async def watch_run(
+        self, run_id: RunInPath, request: Request, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> Response:
+        """Follow a run that anybody started, as Server-Sent Events. Closing the connection does not end the run.
+
+        `running` with the record, `output` for each piece of output from now on if the run was requested as a stream,
+        and last `ended` with the record. If the sandbox is away in between, the last event is `error` with a problem
+        document.
+        """
+        parts = self.watcher.watch_run(RunSelector(project=project, run_id=run_id))
+        getting = asyncio.ensure_future(anext(parts, None))
+        await asyncio.wait([getting])
+        getting.result()  # a run that does not exist gets a reply of its own
+        return PartStream(getting, parts, WatchedRunWriter(request.url.path))
+
     async def cancel_run(self, run_id: RunInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> RunCancelled:
         """Cancel a run. Its caller gets the output so far, and its record stays."""
         return await self.caller.call(CANCEL_RUN, RunSelector(project=project, run_id=run_id))
@@ -110,6 +128,18 @@ def make_file_response(file: OpenedObject, name: str) -> FileResponse:
     return FileResponse(file.pieces, headers=headers)
 
 
+_EVENTS: Final[Documented] = {
+    HTTPStatus.OK.value: {
+        "content": {
+            EVENT_STREAM: {
+                "schema": {
+                    "type": "string",
+                    "description": "`running` and `ended` with a `RunRecord`, `output` with a `RunPrinted`.",
+                }
+            }
+        }
+    }
+}
 _EXAMPLE: Final = {"args": {"expression": "(1 + 2) * 3"}, "timeout_s": 10}
 
 
@@ -121,6 +151,8 @@ def add_run_routes(router: DocumentedRouter, routes: RunRoutes) -> None:
     runs.add("POST", "/api/skills/{name}/run", Role.RUNNER, routes.run_skill, RUN_SKILL.errors, example=_EXAMPLE)
     router.add("GET", _RUNS, Role.READER, routes.list_runs, LIST_RUNS.errors)
     router.add("GET", _RUN, Role.READER, routes.get_run, GET_RUN.errors)
+    events = router.with_replies(_EVENTS)
+    events.add("GET", f"{_RUN}/events", Role.READER, routes.watch_run, GET_RUN.errors, response=PartStream)
     router.add("DELETE", _RUN, Role.RUNNER, routes.cancel_run, CANCEL_RUN.errors)
     router.add("GET", _ARTIFACT, Role.READER, routes.get_artifact, artifact_errors, response=FileResponse)
     router.add("GET", "/api/limits", Role.READER, routes.get_limits, GET_LIMITS.errors)

@@ -315,6 +315,20 @@ document.addEventListener("click", (event) => {
   }
 });
 
+/** Shows times of UTC in the zone of the browser; their titles name UTC. Days without a time stay. */
+function showLocalTimes(part) {
+  for (const shown of part.querySelectorAll("time[datetime]:not([title])")) {
+    const at = new Date(shown.dateTime);
+    const text = shown.textContent.trim();
+    if (!/^\d{4}-\d\d-\d\d \d\d:\d\d/.test(text) || Number.isNaN(at.getTime())) continue;
+    shown.title = `${text} UTC`;
+    const local = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
+    shown.textContent = local.toISOString().replace("T", " ").slice(0, text.length);
+  }
+}
+showLocalTimes(document);
+document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
+
 document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-CSRF-Token"] = page.csrf;
   for (const [name, value] of [...event.detail.formData.entries()]) {

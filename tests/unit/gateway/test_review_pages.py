@@ -132,7 +132,7 @@ async def test_the_queue_is_grouped_by_the_job_and_by_what_its_items_are_about(w
     page = (await get_page(world, "/review")).text
     assert page.count('data-testid="group"') == 3
     assert page.count('data-testid="cluster"') == 4
-    assert "Learned from logs · job 1" in page
+    assert 'Learned from logs · <a href="/learning/job%201" title="job 1">' in page
     assert "<script>alert" not in page
 
 

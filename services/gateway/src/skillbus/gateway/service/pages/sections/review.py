@@ -95,7 +95,7 @@ class ReviewPages:
         waiting = await self._load_proposal(project, item_id)
         item = waiting.item if waiting else await self._load_item(project, item_id)
         following = await self._find_following(project, item_id)
-        context = {"item": item, "waiting": waiting, "following": following}
+        context = {"item": item, "waiting": waiting, "following": following, "source_names": SOURCE_NAMES}
         return await render_markdown_page(request, "review/candidate.html", context, project=project)
 
     async def _load_queue(self, page: ReviewQuery) -> dict[str, object]:

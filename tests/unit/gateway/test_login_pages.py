@@ -114,16 +114,17 @@ async def test_who_opens_a_page_without_a_login_is_told_how_to_get_one_and_comes
     assert part.status_code == 401
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_a_link_that_another_page_opens_logs_in_only_when_the_user_says_so(site: str) -> None:
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "same-origin"])
+async def test_a_link_that_a_page_opens_logs_in_only_when_the_user_says_so(site: str) -> None:
     path = await make_link(world := World(key=KEY), next="/review")
     async with open_browser(world) as browser:
-        asked = await browser.get(path, headers={"Sec-Fetch-Site": site})
-        address = re.search('href="(/login[^"]*)"', asked.text)
+        asked = await browser.get(path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"})
+        address = re.search('data-login="(/login[^"]*)" data-next="/review"', asked.text)
         assert asked.status_code == 200
         assert "Set-Cookie" not in asked.headers
         assert address is not None
-        said = await browser.get(html.unescape(address[1]), headers={"Sec-Fetch-Site": "same-origin"})
+        button = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+        said = await browser.get(html.unescape(address[1]), headers=button)
     assert (said.status_code, said.headers["Location"]) == (303, "/review")
 
 

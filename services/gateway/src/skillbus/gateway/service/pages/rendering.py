@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -41,7 +42,21 @@ SECTIONS: Final[Mapping[str, str]] = {
     "/chat": "Chat",
 }
 """Pages of the navigation, by path."""
-_MARKDOWN: Final = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+
+
+class _LinkCheckingMarkdown(MarkdownIt):
+    """Markdown whose links lead to pages and mail only: other schemes start programs of the reader's machine."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802 (the name of markdown-it)
+        scheme = _SCHEME.match(url)
+        return super().validateLink(url) and (scheme is None or scheme[1].lower() in _SCHEMES)
+
+
+_MARKDOWN: Final = (
+    _LinkCheckingMarkdown("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
+)
 """Markdown without HTML and without images, which a page of a stranger could use to call home."""
 
 

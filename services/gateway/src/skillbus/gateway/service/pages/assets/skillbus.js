@@ -300,9 +300,18 @@ document.addEventListener("keydown", (event) => {
   if (key === "e" && details !== null) { details.open = true; details.querySelector("textarea").focus(); event.preventDefault(); }
 });
 
+// The link of a login that a page has opened: this request is no navigation, so that no link of a text can do the same.
+async function confirmLogin(button) {
+  const response = await fetch(button.dataset.login, { redirect: "manual" });
+  if (response.type === "opaqueredirect") { location.assign(button.dataset.next); return; }
+  const told = new DOMParser().parseFromString(await response.text(), "text/html");
+  document.querySelector("main").replaceWith(told.querySelector("main"));
+}
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button === null) return;
+  if (button.dataset.login) confirmLogin(button).catch(() => showError(document.body, page.offline));
   if (button.matches("[data-wrap], [data-line], [data-link]")) formatSelection(button);
   if (button.dataset.copied) copyText(button);
   if (button.dataset.language) {

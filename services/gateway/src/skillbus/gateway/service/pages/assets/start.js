@@ -72,4 +72,6 @@ document.addEventListener("submit", (event) => {
   form.querySelector("[data-error]").hidden = true;
   act(form).catch(() => showError(form, page.offline)).finally(() => { button.disabled = false; });
 }, { capture: true });
+// Whoever leaves the page leaves the key: the browser may keep the page for the way back.
+window.addEventListener("pagehide", () => showLines(""));
 showLines("");

@@ -1,11 +1,13 @@
 """Review, tools, searches and the first visit as people use them in a browser."""
 
+import io
 import json
+import zipfile
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
-from ..e2e.conftest import EXAMPLES, System
+from ..e2e.conftest import EXAMPLES, System, skill_package
 from .browsing import NARROW, Look, Visitors
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -56,6 +58,32 @@ async def test_a_tool_is_found_and_tried_by_a_form_from_its_schema(visitors: Vis
         await visit.page.locator("[data-argument=expression]").fill("(1 + 2) * 7")
         await visit.page.locator("[data-argument=expression]").press("Enter")
         await expect(visit.by("output")).to_contain_text("21")
+
+
+async def test_a_zip_is_installed_after_its_check_and_found_as_a_tool(visitors: Visitors) -> None:
+    name, description = "paint-fence", "Paints the fence of a garden in blue."
+    package = FilePayload(name="p.zip", mimeType="application/zip", buffer=skill_package(name, description))
+    async with visitors.open("/skills", refused=(404,)) as visit:  # the page asks whether there is one of this name
+        await visit.by("package").set_input_files(package)
+        await expect(visit.by("report")).to_contain_text(description)
+        await visit.by("install-now").click()
+        await visit.wait_for_path(f"/skills/{name}")
+        await visit.open("/search?query=paint+the+garden+fence")
+        await expect(visit.page.get_by_role("main")).to_contain_text(name)
+
+
+async def test_a_zip_without_a_skill_is_refused_with_its_finding_and_nothing_is_installed(
+    visitors: Visitors, system: System
+) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("stray/notes.txt", "no skill")
+    package = FilePayload(name="stray.zip", mimeType="application/zip", buffer=stream.getvalue())
+    async with visitors.open("/skills") as visit:
+        await visit.by("package").set_input_files(package)
+        await expect(visit.by("report-errors")).to_contain_text("SKILL.md")
+        await expect(visit.by("install-now")).to_be_hidden()
+    assert await system.trace_of("stray") == []
 
 
 async def test_a_search_shows_its_reasons_and_a_context_its_tokens(visitors: Visitors, system: System) -> None:

@@ -35,7 +35,7 @@ async def test_pending_items_show_their_source_and_are_decided_by_key_or_in_a_ba
     async with visitors.open("/review") as visit:
         await expect(visit.by("item")).to_have_count(4)
         await visit.page.get_by_role("link", name="Alpha").click()
-        await expect(visit.by("source")).to_contain_text("suggestion")
+        await expect(visit.by("source")).to_contain_text("Suggested")
         before = visit.page.url
         await visit.page.keyboard.press("a")
         await visit.page.wait_for_url(lambda url: url != before)

@@ -106,7 +106,7 @@ except ModuleNotFoundError:
 """
     assert run_python(tmp_path, program).split() == ["asked", "alone"]
     own = sum(file.stat().st_size for file in (tmp_path / "skillbus").rglob("*") if file.is_file())
-    assert own < 1_000_000
+    assert own < 1_200_000
 
 
 def test_the_whole_starts_without_its_extras_and_finds_its_tools(wheels: Path, tmp_path: Path) -> None:

@@ -162,16 +162,19 @@ def _recall_mentioned(query: QueryIR, home: Home, last_mentioned: Sequence[str],
 
 
 def _recall_named(hint: str, kind: str | None, home: Home, scope: _Scope) -> list[DeviceMatch]:
-    """Return the devices of a name in the scope: exact names first, then aliases, then similar names."""
-    name = fold_name(hint)
-    for reason, devices in (
-        (RecallReason.NAME_HIT, home.by_name.get(name, ())),
-        (RecallReason.ALIAS_HIT, home.by_alias.get(name, ())),
-    ):
-        if found := _prefer_type(kind, scope.filter(devices), home):
-            return [_make_match(device, (reason,), scope) for device in found]
-    similar = _prefer_type(kind, scope.filter(_find_similar(name, home)), home)
-    return [_make_match(device, (RecallReason.FUZZY_HIT,), scope) for device in similar]
+    """Return the devices of a name in the scope: exact names first, then aliases, then similar names.
+
+    A room that stands before the name may be a part of it: a light may be called 卧室主灯.
+    """
+    names = (fold_name(hint), *(fold_name(f"{room} {hint}") for room in scope.rooms))
+    for reason, index in ((RecallReason.NAME_HIT, home.by_name), (RecallReason.ALIAS_HIT, home.by_alias)):
+        for name in names:
+            if found := _prefer_type(kind, scope.filter(index.get(name, ())), home):
+                return [_make_match(device, (reason,), scope) for device in found]
+    for name in names:
+        if similar := _prefer_type(kind, scope.filter(_find_similar(name, home)), home):
+            return [_make_match(device, (RecallReason.FUZZY_HIT,), scope) for device in similar]
+    return []
 
 
 def _prefer_type(kind: str | None, devices: list[Device], home: Home) -> Sequence[Device]:

@@ -20,7 +20,7 @@ async def test_a_login_link_in_a_text_asks_before_it_logs_in(visitors: Visitors,
         caller = "fetch('/api/session').then((answer) => answer.json()).then((session) => session.name)"
         assert await visit.page.evaluate(caller) == "owner"
         await visit.by("confirm").click()
-        await visit.page.wait_for_url("**/knowledge")
+        await visit.wait_for_path("/knowledge")
         assert await visit.page.evaluate(caller) == made.json()["id"]
 
 

@@ -420,11 +420,43 @@ async def test_a_program_waits_in_its_middle_for_the_approval_of_a_call_and_goes
         if told and told[-1].get("kind") == "approval_required":
             body = {"decisions": [{"call_id": told[-1]["approval"]["call_id"], "approved": True}]}
             assert (await system.http.post(f"{TURN_ENDPOINT}{chunk.id}/approve", json=body)).status_code == 200
-    calling, required, decided, called, *_ = told
+    calling, required, decided, inner, called, *_ = told
     assert (required["kind"], required["approval"]["id"]) == ("approval_required", "builtin:calculate")
     assert required["approval"]["program_call_id"] == calling["call"]["call_id"]
     assert decided["approval"]["outcome"] == "approved"
+    assert inner["call"]["call_id"] == required["approval"]["call_id"]
     assert "391" in called["call"]["text"]
+
+
+async def test_the_calls_of_a_program_are_told_one_by_one_below_it(
+    system: System, client: openai.AsyncOpenAI, upstream: ScriptedUpstream
+) -> None:
+    code = (
+        'found = await call_tool("builtin:calculate", expression="17 * 23")\n'
+        'try:\n    await call_tool("builtin:nothing", text="x" * 2000)\n'
+        'except ToolError as error:\n    print(error.code)\nfound["structured"]["result"]'
+    )
+    upstream.script = play_in_order(Answer((), [Call("builtin__run_code", {"code": code})]), Answer("It is 391."))
+    options = json.dumps({"events": True, "tools": ["builtin:run_code"]})
+    stream = await client.chat.completions.create(
+        model="auto", messages=QUESTION, stream=True, metadata={"skillbus": options}
+    )
+    extras = [chunk.model_extra or {} async for chunk in stream]
+    told: list[Any] = [extra["skillbus"] for extra in extras if "skillbus" in extra]
+    calling, first, second, called, step, ended = told
+    assert [one.get("kind") for one in told] == ["calling", "called", "called", "called", "step", None]
+    program = calling["call"]["call_id"]
+    assert [one["call"].get("program_call_id") for one in (first, second, called)] == [program, program, None]
+    assert (first["call"]["id"], first["call"]["arguments"]) == ("builtin:calculate", {"expression": "17 * 23"})
+    assert ("391" in first["call"]["text"], first["call"]["is_error"]) == (True, False)
+    assert len(first["call"]["run_id"]) == 32
+    assert (second["call"]["id"], second["call"]["is_error"]) == ("builtin:nothing", True)
+    assert second["call"]["text"].startswith("Not done: there is no builtin tool")
+    assert second["call"]["arguments"] == {}  # too long to be told
+    assert second["call"].get("run_id") is None
+    assert (called["call"]["call_id"], called["call"]["program_calls"]) == (program, 2)
+    assert [one["call_id"] for one in step["step"]["calls"]] == [program]
+    assert ended["tool_calls"] == 1
 
 
 @pytest.mark.usefixtures("marked")

@@ -382,6 +382,24 @@ def test_a_call_that_failed_or_looks_like_instructions_says_so() -> None:
     assert format_called(failed, 80) == "skill:plot failed in 12 ms (looks like instructions): no such� file"
 
 
+def test_calls_of_a_program_stand_indented_above_its_end(skillbus: CommandLine, api: FakeTools) -> None:
+    inner = {"call_id": "i", "program_call_id": "c", "duration_ms": 2, "text": "391", "arguments": {"n": 17}}
+    api.answers["completions"] = answer(
+        event("calling", id="builtin:run_code", arguments={"code": "…"}),
+        event("called", **inner),
+        event("called", **inner | {"is_error": True, "text": "Not done:\nit is disabled"}),
+        event("called", id="builtin:run_code", program_calls=2, text="782", duration_ms=40),
+        chunk("It is 782."),
+    )
+    lines = skillbus("chat", QUESTION, externals=api.externals()).stderr.splitlines()
+    assert lines[:4] == [
+        'calls builtin:run_code code="…"',
+        "  builtin:calculate n=17 in 2 ms: 391",
+        "  builtin:calculate n=17 failed in 2 ms: Not done:",
+        "builtin:run_code in 40 ms with 2 calls: 782",
+    ]
+
+
 def test_an_answer_that_was_cut_says_so(skillbus: CommandLine, api: FakeTools) -> None:
     api.answers["completions"] = answer(chunk("It is"), finish="length")
     result = skillbus("chat", QUESTION, externals=api.externals())

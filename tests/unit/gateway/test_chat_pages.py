@@ -99,3 +99,14 @@ def test_chats_are_kept_as_drafts_are_so_that_a_logout_removes_them() -> None:
     script = (ASSETS / "chat.js").read_text("utf-8")
     assert "const CHATS = `${drafts}${page.project} chat `" in script
     assert "const OPTIONS = `${drafts}${page.project} " in script
+
+
+async def test_calls_of_a_program_have_a_place_below_it_and_the_count_of_those_left_out(world: World) -> None:
+    page = (await get_page(world)).text
+    template = page.partition("<template data-call>")[2].partition("</template>")[0]
+    nested = template.partition("<details")[2].partition("</details>")[0]
+    assert 'data-calls aria-label="Calls of the program"' in nested
+    assert "data-more hidden" in nested
+    assert 'data-more="{left} further calls of the program are not shown"' in page
+    script = (ASSETS / "chat_turn.js").read_text("utf-8")
+    assert "this.calls.get(call.program_call_id)" in script

@@ -15,6 +15,7 @@ _LINE_CELLS: Final = 240
 """Longest line about a call where no terminal bounds it."""
 _ARGUMENTS_PART: Final = 3
 """An argument takes at most this part of a line."""
+_INDENT: Final = "  "
 _LIMITS: Final[Mapping[TurnLimit, str]] = {
     TurnLimit.STEPS: "the limit of steps",
     TurnLimit.CALLS: "the limit of calls",
@@ -58,6 +59,8 @@ class TurnView:
             self._show_line(format_calling(call, self._width), "dim")
         elif chunk.skillbus.kind == "approval_required":
             self.end_line()  # somebody is asked on the next line
+        elif chunk.skillbus.kind == "called" and call is not None and call.program_call_id is not None:
+            self._show_line(format_program_call(call, self._width), "dim yellow" if call.is_error else "dim")
         elif chunk.skillbus.kind == "called" and call is not None:
             self._show_line(format_called(call, self._width), "dim yellow" if call.is_error else "dim")
 
@@ -99,17 +102,20 @@ class TurnView:
 
 def format_calling(call: CalledTool, width: int) -> str:
     """Return the line about a call that begins."""
-    action = f" {call.action}" if call.action else ""
-    arguments = "".join(f" {name}={_shorten_value(value, width)}" for name, value in call.arguments.items())
-    return _shorten_line(f"calls {call.id}{action}{arguments}", width)
+    return _shorten_line(f"calls {_format_call(call, width)}", width)
 
 
 def format_called(call: CalledTool, width: int) -> str:
     """Return the line about a call that is done: its time, and the first line of its result or error."""
-    first = next((line for line in clean_text(call.text).splitlines() if line.strip()), "no text")
     marked = " (looks like instructions)" if call.findings else ""
-    outcome = " failed" if call.is_error else ""
-    return _shorten_line(f"{call.id}{outcome} in {call.duration_ms:.0f} ms{marked}: {first}", width)
+    made = f" with {format_number(call.program_calls, 'call')}" if call.program_calls else ""
+    return _shorten_line(f"{call.id}{_format_outcome(call)}{made}{marked}: {_find_first_line(call)}", width)
+
+
+def format_program_call(call: CalledTool, width: int) -> str:
+    """Return the line about a call that a program has made, indented below the line about the program."""
+    told = f"{_format_call(call, width)}{_format_outcome(call)}: {_find_first_line(call)}"
+    return f"{_INDENT}{_shorten_line(told, width - len(_INDENT))}"
 
 
 def format_summary(ended: ChatExtension, usage: ChatUsage | None) -> str:
@@ -130,6 +136,21 @@ def format_summary(ended: ChatExtension, usage: ChatUsage | None) -> str:
     if ended.model:
         parts.append(f"{ended.provider}/{ended.model}" if ended.provider else ended.model)
     return clean_line("; ".join(parts))
+
+
+def _format_call(call: CalledTool, width: int) -> str:
+    action = f" {call.action}" if call.action else ""
+    return f"{call.id}{action}" + "".join(
+        f" {name}={_shorten_value(value, width)}" for name, value in call.arguments.items()
+    )
+
+
+def _format_outcome(call: CalledTool) -> str:
+    return f"{' failed' if call.is_error else ''} in {call.duration_ms:.0f} ms"
+
+
+def _find_first_line(call: CalledTool) -> str:
+    return next((line for line in clean_text(call.text).splitlines() if line.strip()), "no text")
 
 
 def _format_disclosure(usage: DisclosureUsage) -> str:

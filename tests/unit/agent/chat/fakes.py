@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from skillbus.agent.domain.approvals import ApproveCall
+from skillbus.agent.domain.builtins.tool import TellCall
 from skillbus.agent.domain.chat.approval_desk import ApprovalDesk, WaitingCall
 from skillbus.agent.domain.chat.engine import EnginePorts, ReActEngine
 from skillbus.agent.domain.chat.model import ModelAnswer, ModelCall
@@ -28,7 +29,7 @@ from skillbus.contracts.agent.chat import (
     TokenUsage,
     ToolCallPart,
 )
-from skillbus.contracts.agent.tool_calls import CallTool
+from skillbus.contracts.agent.tool_calls import CallTool, ToolCalled
 from skillbus.contracts.agent.turns import TurnEventKind
 from skillbus.contracts.embedder.chat_models import ChatModel
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -126,6 +127,8 @@ class ToolsInMemory:
     """Ids whose descriptions cannot be had."""
     marked: set[str] = field(default_factory=set)
     """Ids of tools that need an approval."""
+    inner_calls: int = 0
+    """Calls that each call makes itself, as a program does."""
     hangs: str = ""
     """Id of a tool that never answers."""
 
@@ -146,7 +149,9 @@ class ToolsInMemory:
     async def put(self, project: str, run_id: str, name: str, data: bytes) -> None:
         self.files[f"{project}/{run_id}/{name}"] = data
 
-    async def call(self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall) -> ToolAnswer:
+    async def call(
+        self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall, tell: TellCall
+    ) -> ToolAnswer:
         if request.id in self.marked:
             request = await approve(request, "an operator requires it")
         self.calls.append(request)
@@ -154,6 +159,12 @@ class ToolsInMemory:
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await asyncio.sleep(0)
+            for number in range(self.inner_calls):
+                tell(
+                    CallTool(id=CALCULATE.id),
+                    ToolCalled(id=CALCULATE.id, run_id=f"{number:032}", duration_ms=1.0),
+                    None,
+                )
             if request.id == self.hangs:
                 await asyncio.Event().wait()
             if request.id not in self.tools:

@@ -255,6 +255,11 @@ class CalledTool(Message):
     """Id of the call, for its files. Absent if the tool was not called."""
     findings: tuple[str, ...] = ()
     """Signs of instructions to the model in the result."""
+    program_call_id: str | None = None
+    """Call of `run_code` whose program made this call. Absent for a call that the model made itself. Calls of programs
+    are in no step: each has a message `called` without one `calling`."""
+    program_calls: int = 0
+    """Calls that the program of this call made. At most 200 of a program, and 1,000 of a turn, have a message."""
 
 
 class TurnStep(Message):

@@ -22,7 +22,7 @@ class TurnEventKind(StrEnum):
     CALLING = "calling"
     """A tool of skillbus is being called."""
     CALLED = "called"
-    """The call is done."""
+    """The call is done. A call of a program has only this message."""
     APPROVAL_REQUIRED = "approval_required"
     """A call waits until a person approves or denies it."""
     APPROVAL_DECIDED = "approval_decided"

@@ -10,7 +10,7 @@ import structlog
 from pydantic import JsonValue, ValidationError
 
 from skillbus.agent.domain.approvals import ApproveCall, explain_need, refuse_call
-from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTool, BuiltinTools, OuterCall
+from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTool, BuiltinTools, OuterCall, TellCall
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallDeniedError,
@@ -55,12 +55,17 @@ class ToolCaller:
     lines: CallLines
 
     async def call(
-        self, request: CallTool, run_id: str, within_s: float, approve: ApproveCall | None = None
+        self,
+        request: CallTool,
+        run_id: str,
+        within_s: float,
+        approve: ApproveCall | None = None,
+        tell_call: TellCall | None = None,
     ) -> ToolAnswer:
         """Call a tool. A call with a `run_id` of its caller can be cancelled; then the answer is an error of the tool.
 
         `approve` asks a person, if the tool needs that. Without it the caller is a person, who need not be asked.
-        `within_s` begins after the approval.
+        `within_s` begins after the approval. `tell_call` is told of the calls that a program makes.
 
         Raises:
             ToolUnknownError, ServerUnknownError: There is no such tool or server.
@@ -72,9 +77,9 @@ class ToolCaller:
             RequestError: The catalogue, the sandbox, or a service that a builtin tool needs, failed or refused.
         """
         if request.run_id is None:
-            return await self.call_until(request, run_id, within_s, asyncio.Event(), approve)
+            return await self.call_until(request, run_id, within_s, asyncio.Event(), approve, tell_call)
         async with self.lines.listen(run_id, request.project) as cancelled:
-            return await self.call_until(request, run_id, within_s, cancelled, approve)
+            return await self.call_until(request, run_id, within_s, cancelled, approve, tell_call)
 
     async def call_until(
         self,
@@ -83,6 +88,7 @@ class ToolCaller:
         within_s: float,
         cancelled: asyncio.Event,
         approve: ApproveCall | None = None,
+        tell_call: TellCall | None = None,
     ) -> ToolAnswer:
         """Call a tool until `cancelled` is set. Raises as `call`."""
         if request.id.startswith(_SKILL_PREFIX):
@@ -93,7 +99,7 @@ class ToolCaller:
         if request.action is not None or request.files:
             raise ArgumentsInvalidError("only skills take an action and files", "$.action")
         if request.id.startswith(ID_PREFIX):
-            return await self._call_builtin(request, run_id, within_s, cancelled, approve)
+            return await self._call_builtin(request, run_id, within_s, cancelled, approve, tell_call)
         within_s = min(within_s, request.timeout_s or within_s)
         if request.id.startswith(MCP_SOURCE_PREFIX) and "/" in request.id:
             return await _race(self._call_server(request, run_id, within_s, cancelled, approve), cancelled)
@@ -203,6 +209,7 @@ class ToolCaller:
         within_s: float,
         cancelled: asyncio.Event,
         approve: ApproveCall | None,
+        tell_call: TellCall | None,
     ) -> ToolAnswer:
         name = request.id.removeprefix(ID_PREFIX)
         tool = self.builtins.get_tool(name)
@@ -213,7 +220,9 @@ class ToolCaller:
         if tool.call_others is None:
             return await _race(self._call_within(tool, request, within_s), cancelled)
         call_tool = partial(self.call_until, approve=approve or refuse_call)
-        outer = OuterCall(request.project, run_id, request.timeout_s, within_s, cancelled, request.stream, call_tool)
+        outer = OuterCall(
+            request.project, run_id, request.timeout_s, within_s, cancelled, request.stream, call_tool, tell_call
+        )
         return await tool.call_others(outer, request.arguments)
 
     @staticmethod

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError, ToolUnknownError
 from skillbus.agent.domain.tool_answer import ToolAnswer
-from skillbus.contracts.agent.tool_calls import CallTool
+from skillbus.contracts.agent.tool_calls import CallTool, ToolCalled
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
 from skillbus.contracts.validation import describe_error
 
@@ -38,6 +39,10 @@ class BuiltinProfile:
     """Requests that the tool answers, in both languages."""
 
 
+TellCall: TypeAlias = Callable[[CallTool, ToolCalled, RequestError | None], None]
+"""Takes a call of a program that is done, and its result; the error, if the call was not made."""
+
+
 @dataclass(frozen=True, slots=True)
 class OuterCall:
     """Call of a tool that calls others, with the rights of this call."""
@@ -52,6 +57,8 @@ class OuterCall:
     stream: bool
     call_tool: Callable[[CallTool, str, float, asyncio.Event], Awaitable[ToolAnswer]]
     """Calls another tool, with a run id, within a time, until an event is set. Raises what `ToolCaller.call` does."""
+    tell_call: TellCall | None = None
+    """Told of each call of another tool. None if nobody follows."""
 
 
 @dataclass(frozen=True, slots=True)

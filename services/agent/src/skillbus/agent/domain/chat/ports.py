@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from skillbus.agent.domain.approvals import ApproveCall
+from skillbus.agent.domain.builtins.tool import TellCall
 from skillbus.agent.domain.chat.toolbox import ShownTool
 from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.agent.domain.tool_answer import ToolAnswer
@@ -13,8 +14,8 @@ from skillbus.contracts.embedder.chat_models import ChatModel
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt
 
-CallAnyTool: TypeAlias = Callable[[CallTool, str, float, ApproveCall], Awaitable[ToolAnswer]]
-"""Calls a tool with a `run_id`, within seconds after its approval, if it needs one.
+CallAnyTool: TypeAlias = Callable[[CallTool, str, float, ApproveCall, TellCall], Awaitable[ToolAnswer]]
+"""Calls a tool with a `run_id`, within seconds after its approval, if it needs one, and tells of a program's calls.
 
 Raises AgentError or RequestError if it was not called."""
 BuildKnowledge: TypeAlias = Callable[[BuildContext], Awaitable[ContextBuilt]]

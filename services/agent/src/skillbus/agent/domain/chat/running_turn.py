@@ -17,6 +17,8 @@ from skillbus.contracts.agent.turns import TurnEvent, TurnEventKind
 
 _PAGE_BYTES: Final = 256 * 1024
 """Size from which a page of messages is full, as JSON. With its last message it fits into a message of the bus."""
+_PROGRAM_CALLS_KEPT: Final = 1_000
+"""Most calls of the programs of one turn that have a message. All messages are kept until minutes after the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class RunningTurn:
     messages: list[TurnEvent | str | _JoinedText] = field(default_factory=list)
     """After the end of the turn, texts that follow one another are the same `_JoinedText`."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    program_calls: int = 0
+    """Calls that its programs have made."""
     ended_at: float | None = None
     """Monotonic time."""
     lines: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -79,6 +83,10 @@ class RunningTurn:
 
     def add_call(self, kind: TurnEventKind, call: CalledTool) -> None:
         """Implement `TurnListener`."""
+        if call.program_call_id is not None:
+            self.program_calls += 1
+            if self.program_calls > _PROGRAM_CALLS_KEPT:
+                return
         self.add_event(kind, call=call)
 
     def _add_approval(self, kind: TurnEventKind, approval: CallApproval) -> None:

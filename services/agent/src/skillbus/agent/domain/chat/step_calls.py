@@ -16,14 +16,14 @@ from skillbus.agent.domain.approvals import refuse_call
 from skillbus.agent.domain.chat.approval_desk import ApprovalAsker, WaitingCall, list_edits
 from skillbus.agent.domain.chat.ports import CallAnyTool, FunctionFinder, ResultStore
 from skillbus.agent.domain.chat.prompt import READ_RESULT, READ_SKILL, SEARCH_TOOL
-from skillbus.agent.domain.chat.tool_result import ResultText, write_error, write_result
+from skillbus.agent.domain.chat.tool_result import ResultText, list_text, write_error, write_result
 from skillbus.agent.domain.chat.toolbox import ShownTool, Toolbox
 from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.agent.domain.errors import AgentError, ApprovalMissingError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.approvals import ApprovalMode
 from skillbus.contracts.agent.chat import CalledTool, ChatMessage, ChatRole, ToolCallPart, TurnLimit
-from skillbus.contracts.agent.tool_calls import CallTool
+from skillbus.contracts.agent.tool_calls import CallTool, ToolCalled
 from skillbus.contracts.agent.turns import TurnEventKind
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.message import check_json
@@ -34,6 +34,8 @@ _TOLD_CHARACTERS: Final = 1_000
 """Longest arguments in the record of the step."""
 _BEGINNING_CHARACTERS: Final = 300
 """Beginning of a result in the record of the step."""
+_PROGRAM_CALLS_TOLD: Final = 200
+"""Most calls of one program that the followers of the turn are told of."""
 _LEAST_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
@@ -137,11 +139,12 @@ class StepCaller:
             project=state.chat.project, id=tool.id, arguments=arguments, action=tool.action, run_id=run_id
         )
         approvals = CallApprovals(request, part.id, listener, max(state.measure_time_left_s(), _LEAST_S))
+        program = ProgramCalls(part.id, listener)
         approve = approvals.approve if state.chat.approvals is ApprovalMode.WAIT else refuse_call
         answer: ToolAnswer | None = None
         try:
             async with approvals.limit:
-                answer = await self._call_tool(request, run_id, approvals.left_s, approve)
+                answer = await self._call_tool(request, run_id, approvals.left_s, approve, program.tell)
             result = await write_result(answer, self._results, state.chat.project, run_id)
         except TimeoutError:
             result = write_error("The call was ended: the time of this turn is over.")
@@ -161,6 +164,7 @@ class StepCaller:
                 "duration_ms": (time.perf_counter() - started) * 1000,
                 "run_id": None if answer is None else run_id,
                 "findings": result.findings,
+                "program_calls": program.count,
             }
         )
         return _DoneCall(part, record, result, tool, found, gone, unapproved)
@@ -193,6 +197,35 @@ class StepCaller:
         if types:
             ids = [one for one in ids if one.partition(":")[0] in types]
         return await self._finder.describe_tools(state.chat.project, ids)
+
+
+class ProgramCalls:
+    """Calls that the program of one call makes."""
+
+    def __init__(self, call_id: str, listener: CallListener) -> None:
+        self.count = 0
+        self._call_id = call_id
+        self._listener = listener
+
+    def tell(self, call: CallTool, called: ToolCalled, error: RequestError | None) -> None:
+        """Implement `TellCall`: tell the listener, as long as they are not too many."""
+        self.count += 1
+        if self.count > _PROGRAM_CALLS_TOLD:
+            return
+        is_told = len(to_json(call.arguments)) <= _TOLD_CHARACTERS
+        result = ToolAnswer(content=called.content, structured=called.structured)
+        record = CalledTool(
+            call_id=called.run_id,
+            id=call.id,
+            action=call.action,
+            arguments=call.arguments if is_told else {},
+            is_error=called.is_error or error is not None,
+            text=(list_text(result) if error is None else f"Not done: {error.message}")[:_BEGINNING_CHARACTERS],
+            duration_ms=called.duration_ms,
+            run_id=called.run_id if error is None else None,
+            program_call_id=self._call_id,
+        )
+        self._listener.add_call(TurnEventKind.CALLED, record)
 
 
 class CallApprovals:

@@ -143,16 +143,19 @@ class ProgramSession:
             within_s = max(self._until - time.monotonic(), _LEAST_S)
             answer = await self._outer.call_tool(call, run_id, within_s, self._ending)
         except (AgentError, RequestError) as error:
-            code = self._translate(error).code
-            await self._report(ToolCalled(id=call.id, run_id=run_id, duration_ms=_ms_since(started)), code.value)
+            called = ToolCalled(id=call.id, run_id=run_id, duration_ms=_ms_since(started))
+            await self._report(call, called, self._translate(error))
             raise
         called = describe_call(call.id, run_id, answer, started)
-        await self._report(called)
+        await self._report(call, called)
         return called.model_dump_json().encode()
 
-    async def _report(self, called: ToolCalled, code: str | None = None) -> None:
-        """Log the end of a call, and announce it if the program was called with `stream`."""
+    async def _report(self, call: CallTool, called: ToolCalled, error: RequestError | None = None) -> None:
+        """Log the end of a call, tell the turn of it, and announce it if the program was called with `stream`."""
         self._ended_calls += 1
+        code = None if error is None else error.code.value
+        if self._outer.tell_call is not None:
+            self._outer.tell_call(call, called, error)
         fact = ProgramCalled(
             run_id=self._outer.run_id,
             number=self._ended_calls,

@@ -137,7 +137,8 @@ function takeChunk(view, chunk) {
   const about = chunk.skillbus;
   if (about && about.kind) {
     view.take(about);
-    keepChat(view.chat);
+    // Calls of programs come by the hundred; what follows them stores them.
+    if (!about.call || !about.call.program_call_id) keepChat(view.chat);
   }
   if (choice && choice.finish_reason) turn.end = { ...about, model: (about && about.model) || chunk.model };
   // The usage comes after the end, if it comes.

@@ -53,6 +53,9 @@ class CallView {
     this.show("result", call.text || "");
     this.find("findings").hidden = !(call.findings || []).length;
     this.find("approval").hidden = true;
+    const left = (call.program_calls || 0) - this.find("calls").children.length;
+    this.find("more").hidden = left <= 0;
+    this.find("more").textContent = fillWords(words.more, { left });
   }
 
   ask(approval, decide) {
@@ -60,7 +63,7 @@ class CallView {
     this.show("given", writeArguments(approval));
     this.find("reason").textContent = approval.reason;
     this.setState("waiting");
-    this.root.open = true;
+    for (let part = this.root; part; part = part.parentElement.closest("details")) part.open = true;
     place.hidden = false;
     for (const button of place.querySelectorAll("[data-decide]")) {
       button.onclick = () => decide(approval.call_id, button.dataset.decide === "true", place);
@@ -74,11 +77,12 @@ class CallView {
 
   add(child) {
     const list = this.find("calls");
+    // It opens once, so that a reader who has closed it is left in peace.
+    if (list.hidden) this.root.open = true;
     list.hidden = false;
     const item = document.createElement("li");
     item.append(child.root);
     list.append(item);
-    this.root.open = true;
   }
 }
 
@@ -125,7 +129,7 @@ class TurnView {
       return;
     }
     const approval = event.approval;
-    const view = this.openCall({ ...approval, parent: approval.program_call_id });
+    const view = this.openCall(approval);
     if (event.kind === "approval_required") view.ask(approval, this.handlers.decide.bind(null, this));
     else view.settle(approval.outcome);
   }
@@ -135,7 +139,7 @@ class TurnView {
     if (known) return known;
     const view = new CallView(call);
     this.calls.set(call.call_id, view);
-    const program = this.calls.get(call.parent || call.program_call_id);
+    const program = this.calls.get(call.program_call_id);
     if (program) program.add(view); else this.find("parts").append(view.root);
     this.text = null;
     return view;

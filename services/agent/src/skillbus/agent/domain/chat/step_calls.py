@@ -139,7 +139,7 @@ class StepCaller:
             project=state.chat.project, id=tool.id, arguments=arguments, action=tool.action, run_id=run_id
         )
         approvals = CallApprovals(request, part.id, listener, max(state.measure_time_left_s(), _LEAST_S))
-        program = ProgramCalls(part.id, listener)
+        program = ProgramCallTeller(part.id, listener)
         approve = approvals.approve if state.chat.approvals is ApprovalMode.WAIT else refuse_call
         answer: ToolAnswer | None = None
         try:
@@ -199,8 +199,8 @@ class StepCaller:
         return await self._finder.describe_tools(state.chat.project, ids)
 
 
-class ProgramCalls:
-    """Calls that the program of one call makes."""
+class ProgramCallTeller:
+    """Tells the listener of a turn of the calls that the program of one call makes."""
 
     def __init__(self, call_id: str, listener: CallListener) -> None:
         self.count = 0

@@ -1,11 +1,16 @@
 """Review, tools, searches and the first visit as people use them in a browser."""
 
+import asyncio
 import io
 import json
+import os
 import zipfile
 
 import pytest
 from playwright.async_api import FilePayload, expect
+
+from skillbus.common.archive import PackedFile, pack_files
+from skillbus.common.testing import eventually
 
 from ..e2e.conftest import EXAMPLES, System, skill_package
 from .browsing import NARROW, Look, Visitors
@@ -84,6 +89,26 @@ async def test_a_zip_without_a_skill_is_refused_with_its_finding_and_nothing_is_
         await expect(visit.by("report-errors")).to_contain_text("SKILL.md")
         await expect(visit.by("install-now")).to_be_hidden()
     assert await system.trace_of("stray") == []
+
+
+async def test_the_page_of_a_run_that_somebody_else_started_shows_its_output_and_its_end(
+    visitors: Visitors, system: System
+) -> None:
+    head = "---\nname: linger\ndescription: Prints and lingers.\nmetadata:\n  skillbus-entry: main.py\n---\n"
+    script = "import time\nwhile True:\n    print('<b>still</b> here', flush=True)\n    time.sleep(0.2)\n"
+    files = [PackedFile("SKILL.md", head.encode()), PackedFile("main.py", script.encode())]
+    assert (await system.install(pack_files(files))).status_code == 201
+    run_id = os.urandom(16).hex()
+    body = {"run_id": run_id, "timeout_s": 30}
+    running = asyncio.create_task(system.http.post("/api/skills/linger/run?stream=1", json=body))
+    await eventually(lambda: system.http.get(f"/api/runs/{run_id}"), lambda answer: answer.status_code == 200)
+    async with visitors.open(f"/runs/{run_id}") as visit:
+        await expect(visit.by("output")).to_contain_text("<b>still</b> here")
+        assert (await system.http.delete(f"/api/runs/{run_id}")).json()["ending"]
+        await expect(visit.by("state")).to_have_text("cancelled")
+        await expect(visit.by("output")).to_contain_text("<b>still</b> here")
+        await expect(visit.by("cancel")).to_have_count(0)
+    await running
 
 
 async def test_a_search_shows_its_reasons_and_a_context_its_tokens(visitors: Visitors, system: System) -> None:

@@ -1,7 +1,7 @@
 """Pages of runs, as a browser gets them."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -11,6 +11,7 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.sandbox.run_history import (
     GET_RUN,
     LIST_RUNS,
+    ListRuns,
     RunFile,
     RunRecord,
     RunsListed,
@@ -81,6 +82,18 @@ async def test_the_list_has_its_filters_in_the_address_and_links_to_the_next_pag
     asked = world.caller.asked[-1][1].model_dump(exclude_defaults=True, mode="json")
     assert asked == {"skill": "calculate", "state": "memory", "after": "9"}
     assert "skill=calculate&amp;state=memory&amp;after=77" in page.text
+
+
+async def test_the_list_shows_the_runs_of_the_last_minutes(world: World) -> None:
+    earliest = datetime.now(UTC) - timedelta(minutes=15)
+    page = await get_page(world, "/runs?within=15")
+    asked = world.caller.asked[-1][1]
+    assert isinstance(asked, ListRuns)
+    assert asked.since is not None
+    assert earliest <= asked.since <= datetime.now(UTC) - timedelta(minutes=15)
+    assert '<option value="15" selected>' in page.text
+    assert "within=15&amp;after=77" in page.text
+    assert (await get_page(world, "/runs?within=7")).status_code == 400
 
 
 async def test_a_run_shows_what_it_used_beside_its_limits_and_what_ended_it(world: World) -> None:

@@ -72,6 +72,12 @@ async def test_every_run_is_on_one_page_and_no_page_is_too_long(limit: int) -> N
     assert max(len(page.runs) for page in read) <= limit
 
 
+async def test_runs_are_listed_by_the_time_when_they_began() -> None:
+    history = FakeHistory([a_run(number, began_at=NOW + timedelta(minutes=number)) for number in range(30)])
+    (page,) = await pages(history, since=NOW + timedelta(minutes=3), until=NOW + timedelta(minutes=5), limit=200)
+    assert [int(run.run_id, 16) for run in page.runs] == [4, 3]
+
+
 async def test_a_page_fits_a_message_whatever_the_names_of_files_are() -> None:
     files = tuple(RunFile(name="好" * 80, size_bytes=number) for number in range(256))
     places = [a_run(number, artifacts=files) for number in range(40)]

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from skillbus.contracts.endpoint import Endpoint, Feed
 from skillbus.contracts.errors import ErrorCode
@@ -120,6 +120,10 @@ class ListRuns(ProjectMessage):
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
     skill: SkillName | None = None
     state: RunState | None = None
+    since: AwareDatetime | None = None
+    """Only runs that began at this time or later."""
+    until: AwareDatetime | None = None
+    """Only runs that began before this time."""
 
 
 class RunsListed(Message):

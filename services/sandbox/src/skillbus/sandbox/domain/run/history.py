@@ -92,8 +92,7 @@ async def list_runs(history: RunHistory, wanted: ListRuns, now: datetime) -> Run
         portion = await history.read_portion(before)
         for place, written in portion.records:
             record = resolve_state(written, now)
-            fits = wanted.skill in {None, record.skill} and wanted.state in {None, record.state}
-            if record.project != wanted.project or not fits:
+            if not _is_wanted(record, wanted):
                 continue
             left_bytes -= len(record.model_dump_json().encode())
             if len(found) == wanted.limit or (found and left_bytes < 0):
@@ -103,6 +102,16 @@ async def list_runs(history: RunHistory, wanted: ListRuns, now: datetime) -> Run
         if before is None:
             break
     return RunsListed(runs=tuple(found), next=None if before is None else str(before))
+
+
+def _is_wanted(record: RunRecord, wanted: ListRuns) -> bool:
+    return (
+        record.project == wanted.project
+        and wanted.skill in {None, record.skill}
+        and wanted.state in {None, record.state}
+        and (wanted.since is None or wanted.since <= record.began_at)
+        and (wanted.until is None or record.began_at < wanted.until)
+    )
 
 
 def resolve_state(record: RunRecord, now: datetime) -> RunRecord:

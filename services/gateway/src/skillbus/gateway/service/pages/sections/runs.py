@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, Literal
 
 from fastapi import Query, Request, Response
 from pydantic import Field
@@ -33,6 +34,7 @@ STATE_NAMES: Final[Mapping[RunState, str]] = {
     RunState.LOST: "lost",
 }
 """Names of the states, for people."""
+_TIME_NAMES: Final = {"15": "last 15 minutes", "60": "last hour", "360": "last 6 hours"}
 
 
 class RunPageQuery(ProjectMessage):
@@ -40,6 +42,8 @@ class RunPageQuery(ProjectMessage):
 
     skill: SkillName | None = None
     state: RunState | None = None
+    within: Literal["15", "60", "360"] | None = None
+    """Only runs that began within these last minutes."""
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
 
 
@@ -51,11 +55,14 @@ class RunPages:
 
     async def show_list(self, request: Request, page: Annotated[RunPageQuery, Query()]) -> Response:
         """Show one page of runs, newest first. The filters are in the address."""
-        wanted = ListRuns(project=page.project, limit=_PAGE_SIZE, skill=page.skill, state=page.state, after=page.after)
+        filters = page.model_dump(include={"project", "skill", "state", "after"})
+        since = None if page.within is None else datetime.now(UTC) - timedelta(minutes=int(page.within))
+        wanted = ListRuns(limit=_PAGE_SIZE, since=since, **filters)
         context = {
             "listed": await self.caller.call(LIST_RUNS, wanted),
             "query": page,
             "state_names": STATE_NAMES,
+            "time_names": _TIME_NAMES,
         }
         return render_page(request, "runs/list.html", context, project=page.project)
 

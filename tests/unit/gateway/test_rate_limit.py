@@ -1,5 +1,5 @@
 import asyncio
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,7 +10,7 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.learner.items import CreateKnowledge
 from skillbus.contracts.message import JSON
 from skillbus.gateway.domain.access.principal import OWNER, Principal
-from skillbus.gateway.domain.access.rate_limit import RateLimiter
+from skillbus.gateway.domain.access.rate_limit import STREAMS_AT_ONCE, RateLimiter
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import KEY, FakeCaller, ReplyT, RequestT, World
@@ -142,3 +142,15 @@ async def test_a_run_counts_until_its_reply_is_sent() -> None:
     assert (second.status_code, second.json()["code"], second.headers["Retry-After"]) == (429, "overloaded", "1")
     assert third is not None
     assert third.status_code == 503  # there is no sandbox, but the run was let through to the bus
+
+
+def test_a_key_follows_only_some_streams_at_once() -> None:
+    limiter = RateLimiter(requests_per_minute=1, runs_at_once=1, suggestions_per_hour=1)
+    with ExitStack() as held:
+        for _ in range(STREAMS_AT_ONCE):
+            held.enter_context(limiter.hold_stream(CALLER))
+        with limiter.hold_stream(OTHER), limiter.hold_run(CALLER), pytest.raises(RequestError) as refused:
+            limiter.hold_stream(CALLER).__enter__()
+        assert refused.value.code is ErrorCode.OVERLOADED
+    with limiter.hold_stream(CALLER):
+        pass

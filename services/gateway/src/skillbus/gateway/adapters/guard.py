@@ -92,6 +92,12 @@ def hold_run(scope: Scope) -> AbstractContextManager[None]:
     return limiter.hold_run(get_caller(scope))
 
 
+def hold_stream(scope: Scope) -> AbstractContextManager[None]:
+    """Return a context that counts as a stream of the caller. Entering it raises RequestError if there are too many."""
+    limiter: RateLimiter = scope[_LIMITER]
+    return limiter.hold_stream(get_caller(scope))
+
+
 def admit_suggestion(scope: Scope) -> None:
     """Count a suggestion of the caller. Raises RequestError if the key made too many."""
     limiter: RateLimiter = scope[_LIMITER]

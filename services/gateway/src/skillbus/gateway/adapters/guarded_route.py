@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
-from skillbus.gateway.adapters.guard import admit_suggestion, declare_act, hold_run, make_origin
+from skillbus.gateway.adapters.guard import admit_suggestion, declare_act, hold_run, hold_stream, make_origin
 from skillbus.gateway.adapters.problem_response import BodyRefusedError
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute, StrictRequest
 from skillbus.gateway.domain.access.principal import get_caller
@@ -67,6 +67,8 @@ class GuardedRoute(StrictJsonRoute):
             stack.callback(bus_headers.origin.reset, bus_headers.origin.set(make_origin(scope)))
             if self.rule.is_run:
                 stack.enter_context(hold_run(scope))
+            if self.rule.is_stream:
+                stack.enter_context(hold_stream(scope))
             bound = bus_headers.project.set(None)
             stack.callback(bus_headers.project.reset, bound)
             if self.project_place in {ProjectPlace.PATH, ProjectPlace.QUERY}:

@@ -164,7 +164,7 @@ def add_chat_routes(router: DocumentedRouter, routes: ChatRoutes) -> None:
     """Add the routes of chats."""
     chats = router.with_replies(_REPLY).for_runs()
     chats.add("POST", "/v1/chat/completions", Role.RUNNER, routes.create_chat_completion, CHAT.errors, example=_EXAMPLE)
-    followed = router.with_replies(_STREAM)
+    followed = router.with_replies(_STREAM).for_streams()
     followed.add("GET", _RUN, Role.RUNNER, routes.follow_chat_run, (*FOLLOW_TURN.errors, *CHAT.own_errors))
     decided: dict[str, object] = {"decisions": [{"call_id": "call_1", "approved": True}]}
     router.add("POST", f"{_RUN}/approve", Role.RUNNER, routes.approve_chat_run, DECIDE_CALL.errors, example=decided)

@@ -48,6 +48,8 @@ class DocumentedRouter:
     """True if its routes concern the whole system."""
     counts_runs: bool = False
     """True if requests to its routes count as runs of their key."""
+    counts_streams: bool = False
+    """True if requests to its routes follow work that goes on, and count as streams of their key."""
     counts_suggestions: bool = False
     """True if requests to its routes count as suggestions of their key."""
     replies: Documented = field(default_factory=dict)
@@ -64,6 +66,10 @@ class DocumentedRouter:
     def for_runs(self) -> "DocumentedRouter":
         """Return a router for runs, of which each key may have only some at once."""
         return replace(self, counts_runs=True)
+
+    def for_streams(self) -> "DocumentedRouter":
+        """Return a router for streams that follow work, of which each key may have only some at once."""
+        return replace(self, counts_streams=True)
 
     def for_suggestions(self) -> "DocumentedRouter":
         """Return a router for suggestions, of which each key may make only some in an hour."""
@@ -93,6 +99,7 @@ class DocumentedRouter:
             needs_all_projects=self.needs_all_projects,
             is_run=self.counts_runs,
             is_suggestion=self.counts_suggestions,
+            is_stream=self.counts_streams,
         )
         body_errors = _EVERY_BODY if method in {"POST", "PUT", "PATCH"} else ()
         if example is not None:

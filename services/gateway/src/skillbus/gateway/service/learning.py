@@ -232,7 +232,7 @@ def add_learning_routes(router: DocumentedRouter, routes: LearningRoutes) -> Non
     router.add("GET", _JOBS, Role.READER, routes.list_learning_jobs, LIST_LEARNING_JOBS.errors)
     router.add("GET", _JOB, Role.READER, routes.get_learning_job, GET_LEARNING_JOB.errors)
     router.add("GET", f"{_JOB}/report", Role.READER, routes.get_learning_report, GET_LEARNING_REPORT.errors)
-    events = router.with_replies(_EVENTS)
+    events = router.with_replies(_EVENTS).for_streams()
     events.add(
         "GET",
         f"{_JOB}/events",

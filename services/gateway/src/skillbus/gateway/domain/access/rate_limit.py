@@ -1,14 +1,18 @@
-"""Limits of each API key: requests a minute, suggestions an hour, runs at once. They hold for each replica."""
+"""Limits of each API key: requests a minute, suggestions an hour, runs and streams at once, for each replica."""
 
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.gateway.domain.access.principal import Principal
+
+STREAMS_AT_ONCE: Final = 64
+"""Streams of one key that follow jobs, runs and turns. Each holds a connection, and most a subscription."""
 
 
 @dataclass(slots=True)
@@ -30,7 +34,7 @@ class _TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class RateLimiter:
-    """Token bucket and run counter of each key. It holds as many entries as there are keys."""
+    """Token buckets and counters of each key. It holds as many entries as there are keys."""
 
     requests_per_minute: int
     runs_at_once: int
@@ -40,6 +44,7 @@ class RateLimiter:
     _requests: dict[str, _TokenBucket] = field(default_factory=dict, init=False)
     _suggestions: dict[str, _TokenBucket] = field(default_factory=dict, init=False)
     _runs: Counter[str] = field(default_factory=Counter, init=False)
+    _streams: Counter[str] = field(default_factory=Counter, init=False)
 
     def admit_request(self, caller: Principal) -> None:
         """Count a request.
@@ -64,20 +69,27 @@ class RateLimiter:
         now = self.clock()
         return buckets.setdefault(caller.name, _TokenBucket(size, now)).take_token(size, per_s, now)
 
-    @contextmanager
-    def hold_run(self, caller: Principal) -> Generator[None]:
+    def hold_run(self, caller: Principal) -> AbstractContextManager[None]:
         """Count a run while the context is open.
 
-        Raises:
-            RequestError: `overloaded`: as many runs of the key as it may have are under way.
+        Entering it raises RequestError with `overloaded`: as many runs of the key as it may have are under way.
         """
-        if caller.has_limits and self._runs[caller.name] >= self.runs_at_once:
-            raise _refuse(f"The key may have {self.runs_at_once} runs at once", 1)
-        self._runs[caller.name] += 1
-        try:
-            yield
-        finally:
-            self._runs[caller.name] -= 1
+        return _hold(self._runs, caller, self.runs_at_once, "runs")
+
+    def hold_stream(self, caller: Principal) -> AbstractContextManager[None]:
+        """Count a stream that follows work while the context is open. Entering it raises as `hold_run` says."""
+        return _hold(self._streams, caller, STREAMS_AT_ONCE, "streams")
+
+
+@contextmanager
+def _hold(held: Counter[str], caller: Principal, most: int, noun: str) -> Generator[None]:
+    if caller.has_limits and held[caller.name] >= most:
+        raise _refuse(f"The key may have {most} {noun} at once", 1)
+    held[caller.name] += 1
+    try:
+        yield
+    finally:
+        held[caller.name] -= 1
 
 
 def _refuse(rule: str, wait_s: int) -> RequestError:

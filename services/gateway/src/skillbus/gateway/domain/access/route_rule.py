@@ -10,6 +10,7 @@ ROLE: Final = "x-role"
 ALL_PROJECTS: Final = "x-all-projects"
 RUN: Final = "x-run"
 SUGGESTION: Final = "x-suggestion"
+STREAM: Final = "x-stream"
 PUBLIC: Final = "public"
 """Value of `x-role` of a route that needs no key."""
 
@@ -26,6 +27,8 @@ class RouteRule:
     """True if a request counts as a run of its key while it is answered."""
     is_suggestion: bool = False
     """True if a request counts as a suggestion of its key."""
+    is_stream: bool = False
+    """True if a request counts as a stream of its key while it is answered: it follows work that others do."""
 
     def to_openapi(self) -> dict[str, object]:
         """Return the members for the OpenAPI document."""
@@ -38,6 +41,8 @@ class RouteRule:
             members[RUN] = True
         if self.is_suggestion:
             members[SUGGESTION] = True
+        if self.is_stream:
+            members[STREAM] = True
         return members
 
     @classmethod
@@ -49,4 +54,5 @@ class RouteRule:
             needs_all_projects=bool(members.get(ALL_PROJECTS)),
             is_run=bool(members.get(RUN)),
             is_suggestion=bool(members.get(SUGGESTION)),
+            is_stream=bool(members.get(STREAM)),
         )

@@ -151,7 +151,7 @@ def add_run_routes(router: DocumentedRouter, routes: RunRoutes) -> None:
     runs.add("POST", "/api/skills/{name}/run", Role.RUNNER, routes.run_skill, RUN_SKILL.errors, example=_EXAMPLE)
     router.add("GET", _RUNS, Role.READER, routes.list_runs, LIST_RUNS.errors)
     router.add("GET", _RUN, Role.READER, routes.get_run, GET_RUN.errors)
-    events = router.with_replies(_EVENTS)
+    events = router.with_replies(_EVENTS).for_streams()
     events.add("GET", f"{_RUN}/events", Role.READER, routes.watch_run, GET_RUN.errors, response=PartStream)
     router.add("DELETE", _RUN, Role.RUNNER, routes.cancel_run, CANCEL_RUN.errors)
     router.add("GET", _ARTIFACT, Role.READER, routes.get_artifact, artifact_errors, response=FileResponse)

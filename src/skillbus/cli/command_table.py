@@ -227,6 +227,9 @@ COMMANDS: Final[Entries] = {
         {
             "tools": CommandEntry("evaluate.commands:evaluate_tools", "Measure how well tools are found."),
             "knowledge": CommandEntry("evaluate.commands:evaluate_knowledge", "Measure how well knowledge is found."),
+            "installed": CommandEntry(
+                "evaluate.installed_command:evaluate_installed", "Measure how well what is installed is found."
+            ),
             "logs": CommandEntry("evaluate.commands:evaluate_logs", "Measure how well log templates are mined."),
             "agent": CommandEntry(
                 "evaluate.commands:evaluate_agent", "Measure whether chats are shown the right tools."

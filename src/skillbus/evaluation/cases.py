@@ -4,7 +4,7 @@ The files are those of `skillbus.calibration.judged`. A tool also has the form o
 `any_of`: groups of interchangeable tools, of which one is enough.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -83,18 +83,23 @@ def load_cases(tools: Path, queries: Path) -> Cases:
     judged = load_judged(tools, queries)
     described = [tool for _, tool in load_lines(tools, ToolDescription)]
     languages = {tool.id: tool.lang or detect_language(f"{tool.name} {tool.description}") for tool in judged.tools}
+    return Cases(tuple(described), load_requests(queries, languages))
+
+
+def load_requests(path: Path, languages: Mapping[str, str]) -> tuple[Case, ...]:
+    """Load requests alone. `languages` holds that of each tool that is known. Raises as `load_cases`."""
     cases = []
-    for line, request in load_lines(queries, RequestLine):
+    for line, request in load_lines(path, RequestLine):
         for group in request.any_of:
             if stray := [tool for tool in group if tool not in request.relevant]:
-                raise BadLineError(queries, line, f"any_of: {stray[0]!r} is not among `relevant`")
+                raise BadLineError(path, line, f"any_of: {stray[0]!r} is not among `relevant`")
         cases.append(_build_case(request, languages))
-    return Cases(tuple(described), tuple(cases))
+    return tuple(cases)
 
 
-def _build_case(request: RequestLine, languages: dict[str, str]) -> Case:
+def _build_case(request: RequestLine, languages: Mapping[str, str]) -> Case:
     language = request.lang or detect_language(request.query)
-    relevant = {languages[tool] for tool in request.relevant}
+    relevant = {languages[tool] for tool in request.relevant if tool in languages}
     crosses = len(relevant) == 1 and language not in relevant
     kind = request.kind
     if kind is None:

@@ -100,6 +100,22 @@ def load_knowledge_cases(folder: Path) -> KnowledgeCases:
     return KnowledgeCases(docs, lines, tuple(case for file in files for case in _load_file(file, languages)))
 
 
+def load_knowledge_queries(path: Path) -> tuple[KnowledgeCase, ...]:
+    """Load one file of queries without items, whose languages are not known then. Raises as `load_knowledge_cases`."""
+    return tuple(
+        KnowledgeCase(
+            query=asked.query,
+            scope=asked.scope,
+            language=asked.lang or detect_language(asked.query),
+            kind=asked.kind or path.stem,
+            grades={answer.id: answer.grade for answer in asked.relevant},
+            across=frozenset(),
+        )
+        for _, asked in load_lines(path, _QueryLine)
+        if asked.query is not None
+    )
+
+
 def _load_file(path: Path, languages: Mapping[str, str]) -> Iterator[KnowledgeCase]:
     for line, asked in load_lines(path, _QueryLine):
         if asked.query is None:

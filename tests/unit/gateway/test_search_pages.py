@@ -53,6 +53,7 @@ from skillbus.contracts.retriever.tool_search import (
     ToolsFound,
 )
 from skillbus.evaluation.cases import load_cases
+from skillbus.evaluation.installed import InstalledKind, load_installed_cases
 from skillbus.evaluation.knowledge_cases import load_knowledge_cases
 from skillbus.evaluation.queryir.command_queries import CommandQuery
 
@@ -305,6 +306,17 @@ async def test_what_is_kept_of_a_search_is_read_by_the_evaluation(world: World, 
 
     kept = CommandQuery.model_validate_json((tmp_path / "commands.line").read_text("utf-8"))
     assert kept.expected_capability == (EVIL,)
+
+
+async def test_the_page_names_the_command_that_evaluates_what_it_keeps(world: World, tmp_path: Path) -> None:
+    for kind in InstalledKind:
+        page = (await get_page(world, f"/search?kind={kind}&query=提交代码&scope=/api&project=acme")).text
+        [file] = re.findall(r' data-file="([^"]*)"', page)
+        assert f">skillbus eval installed {kind} {file} --project acme</code>" in page
+        (tmp_path / file).write_text(compose_line(page) + "\n", "utf-8")
+        (query,) = load_installed_cases(kind, tmp_path / file).queries
+        right = {"tools": HIT.id, "knowledge": ITEM.id, "commands": EVIL}[kind]
+        assert (query.text, query.right) == ("提交代码", {right})
 
 
 async def test_entries_that_no_search_finds_are_counted_with_a_link_to_them(world: World) -> None:

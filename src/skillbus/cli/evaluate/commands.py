@@ -80,7 +80,7 @@ async def evaluate_tools(
     """Measure how well tools are found, on a catalogue and queries with known relevance.
 
     Starts a separate system, imports the catalogue, sends every query, and compares the hits with those of BM25. The
-    system is removed afterwards, and a running server is not touched.
+    system is removed afterwards, and a running server is not touched: `skillbus eval installed` asks that one.
     """
     # The services take a second of CPU to import, which help pages need not wait for.
     from skillbus.evaluation.runner import run_tool_evaluation  # noqa: PLC0415

@@ -44,10 +44,10 @@ def render_tool_report(report: Report) -> RenderableType:
     effect, thresholds = report.abstention, []
     if effect.answered_with_nothing is not None and effect.bm25_answered_with_nothing is not None:
         what = f"{format_number(effect.no_match, 'query')} without a fitting tool that got no hit"
-        thresholds.append((what, _format_interval(effect.answered_with_nothing)))
-        thresholds.append(("the same by BM25", _format_interval(effect.bm25_answered_with_nothing)))
+        thresholds.append((what, format_interval(effect.answered_with_nothing)))
+        thresholds.append(("the same by BM25", format_interval(effect.bm25_answered_with_nothing)))
     if effect.recall_at_5_lost is not None:
-        thresholds.append(("recall@5 lost by the other queries", _format_interval(effect.recall_at_5_lost)))
+        thresholds.append(("recall@5 lost by the other queries", format_interval(effect.recall_at_5_lost)))
     degraded = f"; {format_number(report.degraded, 'query')} answered by words alone" if report.degraded else ""
     summary = (
         f"{format_number(report.tools, 'tool')}, imported in {report.import_s:.1f} s; "
@@ -78,9 +78,9 @@ def render_knowledge_report(report: KnowledgeReport) -> RenderableType:
     slices = list(_merge_slices(report.slices))
     thresholds = []
     if report.answered_with_nothing is not None:
-        thresholds.append(("queries without an answer that got no hit", _format_interval(report.answered_with_nothing)))
+        thresholds.append(("queries without an answer that got no hit", format_interval(report.answered_with_nothing)))
     if report.hit_at_1_lost is not None:
-        thresholds.append(("hit@1 lost by the other queries", _format_interval(report.hit_at_1_lost)))
+        thresholds.append(("hit@1 lost by the other queries", format_interval(report.hit_at_1_lost)))
     scores = [
         (f"{it.low:g} to {it.high:g}", str(it.hits), f"{it.mean_score:.2f}", f"{it.answered:.2f}")
         for it in report.reliability
@@ -132,12 +132,13 @@ def _render_slices(
     for name, figures in slices:
         named = [(heading, figures[measure]) for measure, heading in measures.items() if measure in figures]
         for number, (heading, it) in enumerate(named):
-            bm25, difference = f"{it.bm25.mean * 100:.1f}", _format_interval(it.difference, sign="+")
-            rows.append((name if number == 0 else "", heading, _format_interval(it.search), bm25, difference))
+            bm25, difference = f"{it.bm25.mean * 100:.1f}", format_interval(it.difference, sign="+")
+            rows.append((name if number == 0 else "", heading, format_interval(it.search), bm25, difference))
     if rows:
         yield build_table(("queries", "measure", *_COMPARED), rows, numbers=_COMPARED)
 
 
-def _format_interval(value: Estimate, sign: str = "") -> str:
+def format_interval(value: Estimate, sign: str = "") -> str:
+    """Return a mean and its interval in percent."""
     mean, low, high = (format(part * 100, f"{sign}.1f") for part in (value.mean, value.low, value.high))
     return f"{mean} [{low}, {high}]"

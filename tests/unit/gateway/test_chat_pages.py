@@ -71,6 +71,22 @@ async def test_without_a_model_the_page_says_how_to_add_one_and_an_administrator
     assert [name for name, page in pages.items() if 'data-testid="add-model"' in page] == ["all"]
 
 
+async def test_a_new_chat_can_be_begun_only_where_a_model_may_answer(world: World) -> None:
+    reader = world.add_key(Role.READER, "mine")
+    begins = 'data-new data-testid="new-chat">'
+    assert begins in (await get_page(world)).text
+    assert begins not in (await get_page(world, key=reader)).text
+    assert begins not in (await get_page(give_models(world))).text
+
+
+async def test_every_kind_of_provider_has_examples_of_its_own(world: World) -> None:
+    page = (await get_page(give_models(world))).text
+    kinds = re.findall(r'<option data-address="([^"]+)" data-model="([^"]+)" data-key="([^"]*)">([a-z]+)<', page)
+    assert [kind for *_, kind in kinds] == [kind for kind in ProviderKind if kind is not ProviderKind.LOCAL]
+    assert len({address for address, *_ in kinds}) == len(kinds)
+    assert f'placeholder="{kinds[0][0]}"' in page
+
+
 async def test_without_the_registry_chats_go_on_and_the_page_says_what_does_not_answer() -> None:
     answer = await get_page(World(key=KEY))
     assert answer.status_code == 200

@@ -1,6 +1,7 @@
 """Start page: the first things to do on an empty installation, and what waits later."""
 
 import re
+import sys
 import zipfile
 from pathlib import Path
 
@@ -74,7 +75,20 @@ async def test_what_is_done_gets_a_check_mark_and_at_the_end_the_list_goes() -> 
     assert made.status_code == 201
     page = (await get_page(world)).text
     assert 'data-testid="first-steps"' not in page
+    assert 'data-testid="connect-agent"' in page
+    assert 'data-testid="make"' in page
     assert made.json()["key"] not in page
+
+
+@pytest.mark.parametrize(
+    ("host", "command"),
+    [("127.0.0.1", str(Path(sys.executable).with_name("skillbus"))), ("skillbus.example.com", "skillbus")],
+)
+async def test_the_lines_for_clients_name_the_command_of_the_machine_that_shows_them(host: str, command: str) -> None:
+    async with make_world(items=8).client() as client:
+        page = (await client.get("/start", headers={"Accept": "text/html", "Host": host})).text
+    assert f'{{"command": "{command}", "args": ["mcp", "serve", "--url", "{{origin}}"]' in page
+    assert "/path/to" not in page
 
 
 async def test_later_the_page_shows_what_waits_and_leads_there() -> None:

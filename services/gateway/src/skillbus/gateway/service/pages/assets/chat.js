@@ -274,7 +274,14 @@ document.querySelector("[data-remove]").addEventListener("click", (event) => {
 });
 const kindOfProvider = document.querySelector("[data-add-model] select[name=kind]");
 if (kindOfProvider) {
-  kindOfProvider.addEventListener("change", () => { kindOfProvider.form.elements.provider.value = kindOfProvider.value; });
+  kindOfProvider.addEventListener("change", () => {
+    const { base_url: address, model, provider, api_key: key } = kindOfProvider.form.elements;
+    const example = kindOfProvider.selectedOptions[0].dataset;
+    provider.value = kindOfProvider.value;
+    address.placeholder = example.address;
+    model.placeholder = example.model;
+    key.placeholder = example.key;
+  });
 }
 const known = listChats();
 openChat(known.find((one) => one.id === sessionStorage.getItem(TAB)) || known[0]);

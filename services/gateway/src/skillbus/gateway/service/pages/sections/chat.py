@@ -1,8 +1,9 @@
 """Page of chats with a model that finds and calls tools by itself."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastapi import Request, Response
 
@@ -22,6 +23,27 @@ _KINDS: Final = tuple(kind for kind in ProviderKind if kind is not ProviderKind.
 """Kinds of providers that answer chats."""
 
 
+class _Example(NamedTuple):
+    """Settings of a provider and a model, shown where nothing is typed yet. A local provider needs no key."""
+
+    address: str
+    model: str
+    key: str = ""
+
+
+_EXAMPLES: Final[Mapping[ProviderKind, _Example]] = {
+    ProviderKind.OPENAI: _Example("https://api.openai.com/v1", "gpt-5-mini", "env:OPENAI_API_KEY"),
+    ProviderKind.OLLAMA: _Example("http://127.0.0.1:11434", "qwen3:8b"),
+    ProviderKind.DASHSCOPE: _Example(
+        "https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-flash", "env:DASHSCOPE_API_KEY"
+    ),
+    ProviderKind.ANTHROPIC: _Example("https://api.anthropic.com", "claude-sonnet-4-5", "env:ANTHROPIC_API_KEY"),
+    ProviderKind.GEMINI: _Example(
+        "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", "env:GEMINI_API_KEY"
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ChatPages:
     """Handlers of the page of chats. What is said in them is kept in the browser alone."""
@@ -36,6 +58,7 @@ class ChatPages:
             "models": models,
             "problem": problem,
             "kinds": _KINDS,
+            "examples": _EXAMPLES,
             "can_run": caller.role.includes(Role.RUNNER),
             "can_add_model": caller.role.includes(Role.ADMIN) and caller.has_all_projects,
         }

@@ -1,8 +1,10 @@
 """Start page: what waits for somebody, and the first things to do on a new installation."""
 
 import asyncio
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from fastapi import Request, Response
@@ -25,6 +27,8 @@ EXAMPLES_SOURCE: Final = "examples"
 """Source of the knowledge items that the page installs, by which they are told from others."""
 _FAILED_WITHIN: Final = timedelta(days=7)
 """Age of a failed job from which it no longer waits for anybody."""
+_THIS_MACHINE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Hosts by which a browser on the machine of the server opens the page."""
 _EXAMPLES: Final = tuple(sorted(path.name for path in (ASSETS / "examples").iterdir()))
 
 
@@ -75,6 +79,7 @@ class StartPages:
             "is_empty": not (done["examples"] or knowledge.total or pending.total),
             "examples": _EXAMPLES,
             "examples_source": EXAMPLES_SOURCE,
+            "command": _find_command(request),
             "can_administrate": caller.role.includes(Role.ADMIN),
         }
         return render_page(request, "start/start.html", context, project=project)
@@ -107,3 +112,9 @@ class StartPages:
         listed = await self.keys.list_keys(caller)
         now = datetime.now(UTC)
         return any(key.revoked_at is None and (key.expires_at is None or key.expires_at > now) for key in listed.keys)
+
+
+def _find_command(request: Request) -> str:
+    """Return the command `skillbus`: with its folder if the browser runs on the server's machine, where it exists."""
+    installed = Path(sys.executable).with_name("skillbus")
+    return str(installed) if request.url.hostname in _THIS_MACHINE and installed.exists() else installed.name

@@ -300,11 +300,26 @@ def test_every_text_of_the_templates_and_of_the_code_is_translated() -> None:
     folder = ASSETS.parent
     texts = set[str]()
     for template in folder.glob("templates/**/*.html"):
-        texts |= set(re.findall(r"_\('((?:[^'\\]|\\.)+)'\)", template.read_text("utf-8")))
+        text = template.read_text("utf-8")
+        texts |= set(re.findall(r"_\('((?:[^'\\]|\\.)+)'\)", text))
+        for counted in re.findall(r"_n\([^,]+, '([^']+)', '([^']+)'", text):
+            texts |= set(counted)
     assert len(texts) > 50
     for language in LANGUAGES:
         if language != "en":
             assert not texts - load_messages(language).keys()
+
+
+def test_chinese_texts_say_you_in_one_way_and_name_one_thing_by_one_word() -> None:
+    translated = load_messages("zh")
+    assert [text for text in translated.values() if re.search("您|聊天|搜索|回退", text)] == []
+    assert translated["Confidence"] == "置信度"
+
+
+@pytest.mark.parametrize(("total", "shown"), [(0, "0 items"), (1, "1 item"), (2, "2 items")])
+async def test_one_thing_is_counted_in_the_singular(world: World, total: int, shown: str) -> None:
+    world.caller.on(LIST_KNOWLEDGE, lambda _: KnowledgeListed(items=(SUMMARY,) * total, total=total, next=None))
+    assert re.search(rf">{shown}<", (await get_page(world, "/knowledge")).text)
 
 
 async def test_the_first_page_is_small(world: World) -> None:

@@ -37,7 +37,7 @@ from skillbus.contracts.retriever.knowledge_search import (
     OmittedItems,
     ScoreFactors,
 )
-from skillbus.contracts.retriever.query_ir import QueryIR
+from skillbus.contracts.retriever.query_ir import Quantifier, QueryArguments, QueryIR, Reference
 from skillbus.contracts.retriever.search_explanation import (
     DroppedHit,
     DroppedHits,
@@ -56,6 +56,8 @@ from skillbus.evaluation.cases import load_cases
 from skillbus.evaluation.installed import InstalledKind, load_installed_cases
 from skillbus.evaluation.knowledge_cases import load_knowledge_cases
 from skillbus.evaluation.queryir.command_queries import CommandQuery
+from skillbus.gateway.service.pages.languages import load_messages
+from skillbus.gateway.service.pages.rendering import ASSETS
 
 from .fakes import KEY, World
 from .test_knowledge_pages import EVIL, ITEM
@@ -353,6 +355,28 @@ async def test_a_spoken_command_shows_its_meaning_devices_candidates_and_questio
     assert 'class="tag">name</span>' in page
     assert "[&#39;" not in page, "a list is shown as Python writes it"
     assert "客厅, 厨房" in page
+
+
+def test_every_field_and_value_of_a_spoken_command_has_a_name_in_words() -> None:
+    text = (ASSETS.parent / "templates" / "search" / "names.html").read_text("utf-8")
+    named = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', text, re.MULTILINE))
+    assert {*QueryIR.model_fields, *Quantifier, *Reference} <= named.keys()
+    shown = {named.get(name, name) for name in QueryIR.model_fields} | {
+        named.get(name, name) for name in QueryArguments.model_fields
+    }
+    assert shown <= load_messages("zh").keys()
+
+
+async def test_a_spoken_command_names_no_field_of_the_contract(world: World) -> None:
+    query = QueryIR(
+        action="打开", action_code="turn_on", type_hint="light", quantifier="all", references=("last-mentioned",),
+        arguments=QueryArguments(brightness_step=10, after_s=60), confidence=1,
+    )  # fmt: skip
+    found = RESOLVED.results[0].model_copy(update={"query": query})
+    world.caller.on(RESOLVE_COMMAND, lambda _: RESOLVED.model_copy(update={"results": (found,)}))
+    page = (await get_page(world, RESOLVE)).text
+    assert "brightness step: 10.0, after, in seconds: 60.0" in page
+    assert not re.search("action_code|type_hint|brightness_step|after_s|last-mentioned", page)
 
 
 async def test_a_sentence_that_refers_to_something_is_resolved_in_its_session(world: World) -> None:

@@ -39,6 +39,11 @@ def translate_text(language: str, text: str, **values: object) -> str:
     return translated.format(**values) if values else translated
 
 
+def translate_count(language: str, count: int, one: str, many: str, **values: object) -> str:
+    """Return the text for one thing, or the text for any other count, in a language, with its values filled in."""
+    return translate_text(language, one if count == 1 else many, count=count, **values)
+
+
 def _parse_weights(accept: str) -> list[tuple[str, float]]:
     """Return the primary language of each range with its weight (RFC 9110, section 12.5.4)."""
     weights = list[tuple[str, float]]()

@@ -19,7 +19,7 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.access.principal import CALLER, Principal
 from skillbus.gateway.domain.access.session import LANGUAGE_COOKIE
-from skillbus.gateway.service.pages.languages import LANGUAGES, choose_language, translate_text
+from skillbus.gateway.service.pages.languages import LANGUAGES, choose_language, translate_count, translate_text
 
 ASSETS: Final = Path(__file__).parent / "assets"
 ASSETS_PATH: Final = "/assets"
@@ -122,6 +122,7 @@ def render_page(
     session = None if caller is None else caller.session
     shared: dict[str, object] = {
         "_": partial(translate_text, language),
+        "_n": partial(translate_count, language),
         "language": language,
         "languages": LANGUAGES,
         "caller": caller,

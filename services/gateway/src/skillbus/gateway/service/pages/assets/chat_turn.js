@@ -9,10 +9,6 @@ function cloneTemplate(name) {
   return document.querySelector(`template[${name}]`).content.firstElementChild.cloneNode(true);
 }
 
-function fillWords(text, values) {
-  return text.replace(/\{([a-z]+)\}/g, (_, name) => values[name]);
-}
-
 function writeDuration(milliseconds) {
   return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
 }
@@ -55,7 +51,7 @@ class CallView {
     this.find("approval").hidden = true;
     const left = (call.program_calls || 0) - this.find("calls").children.length;
     this.find("more").hidden = left <= 0;
-    this.find("more").textContent = fillWords(words.more, { left });
+    this.find("more").textContent = fillText(words.more, { left });
   }
 
   ask(approval, decide) {
@@ -175,12 +171,12 @@ class TurnView {
 function describeUsage(end, usage) {
   const { model = "", steps = 0, tool_calls: calls = 0, disclosure, limit } = end;
   const tokens = usage ? usage.total_tokens : 0;
-  const parts = [fillWords(words.usage, { model, steps, calls, tokens })];
+  const parts = [fillText(words.usage, { model, steps, calls, tokens })];
   if (disclosure && disclosure.all_tokens) {
     const saved = Math.round(1000 * (1 - disclosure.shown_tokens / disclosure.all_tokens)) / 10;
-    parts.push(fillWords(words.saved, { shown: disclosure.shown_tools, all: disclosure.all_tools, saved }));
+    parts.push(fillText(words.saved, { shown: disclosure.shown_tools, all: disclosure.all_tools, saved }));
   }
-  if (limit) parts.push(fillWords(words.limit, { limit }));
+  if (limit) parts.push(fillText(words.limit, { limit }));
   return parts.join(" · ");
 }
 

@@ -1,8 +1,6 @@
 "use strict";
 // Sends files to learn from and shows how far the upload is; follows jobs by the events of the REST API.
 
-const fillText = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
-
 function showSize(bytes) {
   let size = bytes;
   for (const unit of ["B", "KiB", "MiB"]) {

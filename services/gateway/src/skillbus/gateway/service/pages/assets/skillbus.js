@@ -67,6 +67,11 @@ async function callApi(method, path, body, headers = {}, signal = undefined) {
   return response.status === 403 && (await takeOverSession()) ? send() : response;
 }
 
+// A text for people with its values; fillIn is for addresses.
+function fillText(text, values) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
 function fillIn(template, value) {
   return template.replace(/\{([a-z_.]+)\}/g, (_, path) =>
     encodeURIComponent(path.split(".").reduce((inner, name) => inner[name], value)));

@@ -33,17 +33,13 @@ async function installExamples(form) {
   bar.hidden = false;
   for (const [done, address] of addresses.entries()) {
     bar.value = done;
-    state.textContent = fillProgress(form, done, addresses.length);
+    state.textContent = fillText(form.dataset.progress, { done, all: addresses.length });
     const response = await sendExample(address, form.dataset.examples);
     if (!response.ok) { showError(form, await explainRefusal(form, response)); return; }
   }
   bar.value = addresses.length;
-  state.textContent = fillProgress(form, addresses.length, addresses.length);
+  state.textContent = fillText(form.dataset.progress, { done: addresses.length, all: addresses.length });
   location.reload();
-}
-
-function fillProgress(form, done, all) {
-  return form.dataset.progress.replace("{done}", done).replace("{all}", all);
 }
 
 function showLines(key) {

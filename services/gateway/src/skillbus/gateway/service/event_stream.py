@@ -95,6 +95,14 @@ class PartStream(Response, Generic[PartT]):
             await send_chunk(self._writer.encode_error(error))
 
 
+async def open_part_stream(parts: AsyncGenerator[PartT], writer: PartWriter[PartT]) -> PartStream[PartT]:
+    """Return the stream of work that others do. If it does not exist, RequestError is raised and no stream starts."""
+    getting = asyncio.ensure_future(anext(parts, None))
+    await asyncio.wait([getting])
+    getting.result()
+    return PartStream(getting, parts, writer)
+
+
 async def wait_pause(getting: asyncio.Future[PartT]) -> None:
     """Wait for a part as long as a stream may be silent."""
     await asyncio.wait([getting], timeout=HEARTBEAT_S)

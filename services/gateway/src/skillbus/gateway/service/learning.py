@@ -1,6 +1,5 @@
 """Learning from logs, traffic and test runs: jobs, their reports and progress, and sources that are switched off."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -41,7 +40,7 @@ from skillbus.gateway.domain.learning.uploader import FORM, LearningOptions, Lea
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
-from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream
+from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream, open_part_stream
 from skillbus.gateway.service.knowledge.parameters import ActorInHeader, choose_actor
 
 _LEARN: Final = "/api/learn"
@@ -148,10 +147,7 @@ class LearningRoutes:
         If the learner is away in between, the last event is `error` with a problem document.
         """
         states = self.follower.follow_job(LearningJobSelector(project=project, id=job))
-        getting = asyncio.ensure_future(anext(states, None))
-        await asyncio.wait([getting])
-        getting.result()  # a job that does not exist gets a reply of its own
-        return PartStream(getting, states, JobEventWriter(request.url.path))
+        return await open_part_stream(states, JobEventWriter(request.url.path))
 
     async def cancel_learning(
         self, job: JobInPath, project: ProjectInQuery = DEFAULT_PROJECT, actor: ActorInHeader = None

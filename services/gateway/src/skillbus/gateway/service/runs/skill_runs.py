@@ -1,6 +1,5 @@
 """Runs of skills: start, follow, cancel, list, and fetch their files."""
 
-import asyncio
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -29,7 +28,7 @@ from skillbus.gateway.domain.ports import BusCaller, OpenedObject
 from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery, SkillInPath
-from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream
+from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream, open_part_stream
 from skillbus.gateway.service.runs.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 from skillbus.gateway.service.runs.run_stream import WatchedRunWriter, open_run_stream
 
@@ -94,10 +93,7 @@ class RunRoutes:
         document.
         """
         parts = self.watcher.watch_run(RunSelector(project=project, run_id=run_id))
-        getting = asyncio.ensure_future(anext(parts, None))
-        await asyncio.wait([getting])
-        getting.result()  # a run that does not exist gets a reply of its own
-        return PartStream(getting, parts, WatchedRunWriter(request.url.path))
+        return await open_part_stream(parts, WatchedRunWriter(request.url.path))
 
     async def cancel_run(self, run_id: RunInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> RunCancelled:
         """Cancel a run. Its caller gets the output so far, and its record stays."""

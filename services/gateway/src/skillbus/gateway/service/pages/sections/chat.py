@@ -17,6 +17,7 @@ from skillbus.gateway.domain.openai import list_openai_models
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import ProjectInQuery
 from skillbus.gateway.service.pages.rendering import render_page
+from skillbus.gateway.service.pages.sections.system import may_run_system
 
 CHAT_PAGE: Final = "/chat"
 _KINDS: Final = tuple(kind for kind in ProviderKind if kind is not ProviderKind.LOCAL)
@@ -60,7 +61,7 @@ class ChatPages:
             "kinds": _KINDS,
             "examples": _EXAMPLES,
             "can_run": caller.role.includes(Role.RUNNER),
-            "can_add_model": caller.role.includes(Role.ADMIN) and caller.has_all_projects,
+            "can_add_model": may_run_system(caller),
         }
         return render_page(request, "chat/chat.html", context, project=project)
 

@@ -7,7 +7,6 @@ from typing import Annotated, Final
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeId
 from skillbus.contracts.learner.learned import LearnedKind, LogLevel, ReportPart, TestOutcome
 from skillbus.contracts.learner.learning_jobs import (
@@ -30,6 +29,7 @@ from skillbus.contracts.message import ProjectMessage
 from skillbus.gateway.domain.learning.job_follower import ENDED
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.learning import JobInPath
+from skillbus.gateway.service.pages.part_answers import get_part
 from skillbus.gateway.service.pages.rendering import render_markdown_page, render_page
 
 LEARNING_PAGE: Final = "/learning"
@@ -75,7 +75,6 @@ _SIGNS: Final = {
     TestOutcome.SKIPPED: "–",
     TestOutcome.ABSENT: "·",
 }
-_KIB: Final = 1024
 
 
 class LearningPageQuery(ProjectMessage):
@@ -108,15 +107,12 @@ class LearningPages:
         """Show the form for files, one page of jobs, and the sources that are switched off."""
         wanted = ListLearningJobs(**page.model_dump(), limit=_JOBS)
         listed, sources = await asyncio.gather(
-            self.caller.call(LIST_LEARNING_JOBS, wanted), self._list_sources(page.project), return_exceptions=True
+            get_part(self.caller.call(LIST_LEARNING_JOBS, wanted)), get_part(self._list_sources(page.project))
         )
-        problem = next((found for found in (listed, sources) if isinstance(found, BaseException)), None)
-        if problem is not None and not (isinstance(problem, RequestError) and problem.retryable):
-            raise problem
         context = {
-            "listed": None if isinstance(listed, BaseException) else listed,
-            "sources": () if isinstance(sources, BaseException) else sources,
-            "problem": problem,
+            "listed": listed.value,
+            "sources": sources.value or (),
+            "problem": listed.problem or sources.problem,
             "query": page,
             "is_filtered": page != LearningPageQuery(project=page.project),
             "statuses": tuple(LearningStatus),
@@ -162,20 +158,9 @@ def _describe_jobs() -> dict[str, object]:
     return {
         "phases": _PHASES,
         "inputs": _INPUTS,
-        "show_size": show_size,
         "is_open": lambda job: job.status not in ENDED,
         "measure_seconds": _measure_seconds,
     }
-
-
-def show_size(size_bytes: int) -> str:
-    """Return a number of bytes as people read it."""
-    size, unit = float(size_bytes), "B"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < _KIB or unit == "GiB":
-            break
-        size /= _KIB
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _measure_seconds(job: LearningJob) -> float | None:

@@ -9,7 +9,6 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.tools import LIST_TOOLS, ListTools, ToolState, ToolType
 from skillbus.contracts.learner.items import LIST_KNOWLEDGE, ListKnowledge
@@ -20,6 +19,7 @@ from skillbus.gateway.domain.access.key_registry import KeyRegistry
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import ProjectInQuery
+from skillbus.gateway.service.pages.part_answers import get_part
 from skillbus.gateway.service.pages.rendering import ASSETS, render_page
 
 START_PAGE: Final = "/start"
@@ -33,14 +33,6 @@ _EXAMPLES: Final = tuple(sorted(path.name for path in (ASSETS / "examples").iter
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
-    """Number of entries of a list, or why it is not known."""
-
-    total: int = 0
-    problem: RequestError | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StartPages:
     """Handlers of the start page."""
 
@@ -50,24 +42,22 @@ class StartPages:
     async def show_start(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
         """Show what waits, and the first things to do until they are done."""
         caller = get_caller(request.scope)
-        has_key = asyncio.ensure_future(self._has_key(caller))
-        knowledge, examples, pending, tools, skills, quarantined, failed = await asyncio.gather(
-            *(
-                self._count_items(ListKnowledge(project=project, limit=1)),
-                self._count_items(ListKnowledge(project=project, limit=1, source=EXAMPLES_SOURCE)),
-                self._count_items(ListKnowledge(project=project, limit=1, statuses=(KnowledgeStatus.PENDING,))),
-                self._count_tools(ListTools(project=project, limit=1, states=(ToolState.ACTIVE,))),
-                self._count_tools(ListTools(project=project, limit=1, tool_types=(ToolType.SKILL,))),
-                self._count_tools(ListTools(project=project, limit=1, states=(ToolState.QUARANTINED,))),
-                self._count_failed_jobs(project),
-            )
+        knowledge, examples, pending, tools, skills, quarantined, failed, keys = await asyncio.gather(
+            get_part(self._count_items(ListKnowledge(project=project, limit=1))),
+            get_part(self._count_items(ListKnowledge(project=project, limit=1, source=EXAMPLES_SOURCE))),
+            get_part(self._count_items(ListKnowledge(project=project, limit=1, statuses=(KnowledgeStatus.PENDING,)))),
+            get_part(self._count_tools(ListTools(project=project, limit=1, states=(ToolState.ACTIVE,)))),
+            get_part(self._count_tools(ListTools(project=project, limit=1, tool_types=(ToolType.SKILL,)))),
+            get_part(self._count_tools(ListTools(project=project, limit=1, states=(ToolState.QUARANTINED,)))),
+            get_part(self._count_failed_jobs(project)),
+            get_part(self._count_keys(caller)),
         )
+        counts = (knowledge, pending, tools, quarantined, failed, keys)
         done = {
-            "examples": skills.total > 0,
-            "knowledge": knowledge.total > examples.total,
-            "agent": await has_key,
+            "examples": bool(skills.value),
+            "knowledge": (knowledge.value or 0) > (examples.value or 0),
+            "agent": bool(keys.value),
         }
-        counts = (knowledge, pending, tools, quarantined, failed)
         context = {
             "knowledge": knowledge,
             "pending": pending,
@@ -76,7 +66,7 @@ class StartPages:
             "failed": failed,
             "problems": tuple({it.problem.message: it.problem for it in counts if it.problem is not None}.values()),
             "done": done,
-            "is_empty": not (done["examples"] or knowledge.total or pending.total),
+            "is_empty": not (skills.value or knowledge.value or pending.value),
             "examples": _EXAMPLES,
             "examples_source": EXAMPLES_SOURCE,
             "command": _find_command(request),
@@ -84,34 +74,26 @@ class StartPages:
         }
         return render_page(request, "start/start.html", context, project=project)
 
-    async def _count_items(self, query: ListKnowledge) -> _Count:
-        try:
-            return _Count((await self.caller.call(LIST_KNOWLEDGE, query)).total)
-        except RequestError as error:
-            return _Count(problem=error)
+    async def _count_items(self, query: ListKnowledge) -> int:
+        return (await self.caller.call(LIST_KNOWLEDGE, query)).total
 
-    async def _count_tools(self, query: ListTools) -> _Count:
-        try:
-            return _Count((await self.caller.call(LIST_TOOLS, query)).total)
-        except RequestError as error:
-            return _Count(problem=error)
+    async def _count_tools(self, query: ListTools) -> int:
+        return (await self.caller.call(LIST_TOOLS, query)).total
 
-    async def _count_failed_jobs(self, project: str) -> _Count:
-        query = ListLearningJobs(project=project, status=LearningStatus.FAILED)
-        try:
-            listed = await self.caller.call(LIST_LEARNING_JOBS, query)
-        except RequestError as error:
-            return _Count(problem=error)
+    async def _count_failed_jobs(self, project: str) -> int:
+        listed = await self.caller.call(
+            LIST_LEARNING_JOBS, ListLearningJobs(project=project, status=LearningStatus.FAILED)
+        )
         since = datetime.now(UTC) - _FAILED_WITHIN
-        return _Count(sum(job.created_at >= since for job in listed.jobs))
+        return sum(job.created_at >= since for job in listed.jobs)
 
-    async def _has_key(self, caller: Principal) -> bool:
-        """Return True if somebody made a key for an agent, as far as the caller may know."""
+    async def _count_keys(self, caller: Principal) -> int:
+        """Return the number of valid keys that somebody made for agents, as far as the caller may know."""
         if not caller.role.includes(Role.ADMIN):
-            return False
+            return 0
         listed = await self.keys.list_keys(caller)
         now = datetime.now(UTC)
-        return any(key.revoked_at is None and (key.expires_at is None or key.expires_at > now) for key in listed.keys)
+        return sum(key.revoked_at is None and (key.expires_at is None or key.expires_at > now) for key in listed.keys)
 
 
 def _find_command(request: Request) -> str:

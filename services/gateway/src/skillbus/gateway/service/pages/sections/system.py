@@ -22,6 +22,7 @@ from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.service.documented_router import ProjectInQuery
+from skillbus.gateway.service.pages.part_answers import get_part
 from skillbus.gateway.service.pages.rendering import render_page
 
 SYSTEM_PAGE: Final = "/system"
@@ -48,7 +49,7 @@ class SystemPages:
     async def show_system(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
         """Show the page without its parts, which the browser asks for one by one."""
         caller = get_caller(request.scope)
-        parts = dict(_PARTS) | ({"dead-letters": "Dead letters"} if runs_system(caller) else {})
+        parts = dict(_PARTS) | ({"dead-letters": "Dead letters"} if may_run_system(caller) else {})
         context = {"parts": parts, **list_rights(caller)}
         return render_page(request, "system/overview.html", context, project=project)
 
@@ -58,12 +59,12 @@ class SystemPages:
 
     async def show_models(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
         """Show the models, and to administrators of everything their providers."""
-        loading = self._load_models(with_providers=runs_system(get_caller(request.scope)))
+        loading = self._load_models(with_providers=may_run_system(get_caller(request.scope)))
         return await _show_part(request, "models", project, loading)
 
     async def show_indexes(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
         """Show the indexes and their switches to other models."""
-        loading = self._load_indexes(may_roll_back=runs_system(get_caller(request.scope)))
+        loading = self._load_indexes(may_roll_back=may_run_system(get_caller(request.scope)))
         return await _show_part(request, "indexes", project, loading)
 
     async def show_waiting(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
@@ -102,17 +103,12 @@ class SystemPages:
     async def _load_waiting(self, project: str) -> dict[str, object]:
         wanted = GetKnowledgeStats(project=project, limit=0)
         stats, indexer = await asyncio.gather(
-            self.caller.call(GET_KNOWLEDGE_STATS, wanted),
-            self.caller.call(GET_STATUS, Empty()),
-            return_exceptions=True,
+            get_part(self.caller.call(GET_KNOWLEDGE_STATS, wanted)), get_part(self.caller.call(GET_STATUS, Empty()))
         )
-        for found in (stats, indexer):
-            if isinstance(found, BaseException) and not isinstance(found, RequestError):
-                raise found
         return {
-            "knowledge": None if isinstance(stats, BaseException) else stats.unindexed,
-            "skills": None if isinstance(indexer, BaseException) else indexer.waiting,
-            "problems": tuple(found for found in (stats, indexer) if isinstance(found, RequestError)),
+            "knowledge": stats.value and stats.value.unindexed,
+            "skills": indexer.value and indexer.value.waiting,
+            "problems": tuple(part.problem for part in (stats, indexer) if part.problem is not None),
         }
 
     async def _load_comparison(self, project: str) -> dict[str, object]:
@@ -123,14 +119,14 @@ class SystemPages:
         return {"total": listed.total}
 
 
-def runs_system(caller: Principal) -> bool:
+def may_run_system(caller: Principal) -> bool:
     """Return True if the caller administrates what concerns all projects."""
     return caller.role.includes(Role.ADMIN) and caller.has_all_projects
 
 
 def list_rights(caller: Principal) -> dict[str, object]:
     """Return what the templates of the system offer to a caller."""
-    return {"can_administrate": caller.role.includes(Role.ADMIN), "can_run_system": runs_system(caller)}
+    return {"can_administrate": caller.role.includes(Role.ADMIN), "can_run_system": may_run_system(caller)}
 
 
 async def _show_part(request: Request, part: str, project: str, loading: Awaitable[Mapping[str, object]]) -> Response:

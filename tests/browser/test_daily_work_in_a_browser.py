@@ -65,6 +65,16 @@ async def test_a_tool_is_found_and_tried_by_a_form_from_its_schema(visitors: Vis
         await expect(visit.by("output")).to_contain_text("21")
 
 
+async def test_chosen_tools_are_disabled_and_enabled_and_each_row_shows_its_state(visitors: Visitors) -> None:
+    async with visitors.open("/tools?text=calculate") as visit:
+        state = visit.by("tool").first.locator("[data-state]")
+        for button, shown in (("disable-selected", "disabled"), ("enable-selected", "active")):
+            await visit.by("tool").first.get_by_role("checkbox").check()
+            await visit.by(button).click()
+            await expect(state).to_have_text(shown)
+            await expect(visit.by("result")).to_have_text("1 done, 0 failed.")
+
+
 async def test_a_zip_is_installed_after_its_check_and_found_as_a_tool(visitors: Visitors) -> None:
     name, description = "paint-fence", "Paints the fence of a garden in blue."
     package = FilePayload(name="p.zip", mimeType="application/zip", buffer=skill_package(name, description))

@@ -109,22 +109,10 @@ async function readTurn(view, request) {
   try {
     const response = await request();
     if (!response.ok) { await failTurn(view, response); return; }
-    for await (const data of readEvents(response.body)) takeChunk(view, data);
+    for await (const { data } of readEvents(response)) takeChunk(view, data);
     if (turn.state === "running") endTurn(view, "broken", { message: words.broken });
   } catch (error) {
     endTurn(view, "broken", { message: words.broken });
-  }
-}
-
-async function* readEvents(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let left = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const lines = (left + value).split("\n");
-    left = lines.pop();
-    for (const line of lines) if (line.startsWith("data: ") && line !== "data: [DONE]") yield JSON.parse(line.slice(6));
   }
 }
 

@@ -122,27 +122,14 @@ function showProgress(place, job, seen) {
   bar.value = bytes;
 }
 
-// The browser opens a broken stream again by itself, but not after a refusal: then a few times more, as services restart.
-function followJob(place, left = 12) {
-  const events = new EventSource(place.dataset.follow);
+function followJob(place) {
   const seen = {};
-  const problem = place.querySelector("[data-error]");
-  events.addEventListener("progress", (event) => { problem.hidden = true; showProgress(place, JSON.parse(event.data), seen); });
-  events.addEventListener("ended", (event) => {
-    events.close();
-    showProgress(place, JSON.parse(event.data), seen);
-    if (place.dataset.reload !== undefined) location.reload();
-  });
-  events.addEventListener("error", (event) => {
-    if (event.data) {
-      const { detail, code } = JSON.parse(event.data);
-      problem.textContent = `${detail} (${code})`;
-      problem.hidden = false;
-    }
-    if (events.readyState !== EventSource.CLOSED) return;
-    if (left > 0) { setTimeout(() => followJob(place, left - 1), 5000); return; }
-    problem.textContent = place.dataset.lostText;
-    problem.hidden = false;
+  followEvents(place, place.dataset.follow, {
+    progress: (job) => showProgress(place, job, seen),
+    ended: (job) => {
+      showProgress(place, job, seen);
+      if (place.dataset.reload !== undefined) location.reload();
+    },
   });
 }
 

@@ -11,27 +11,14 @@ function showOutput(place, text) {
   else pre.append(text);
 }
 
-// The browser opens a broken stream again by itself, but not after a refusal: then a few times more, as services restart.
-function watchRun(place, left = 12) {
-  const events = new EventSource(place.dataset.live);
-  const problem = place.querySelector("[data-error]");
-  const say = (text) => { problem.textContent = text; problem.hidden = false; };
-  events.addEventListener("running", () => { problem.hidden = true; });
-  events.addEventListener("output", (event) => showOutput(place, JSON.parse(event.data).text));
-  events.addEventListener("ended", () => {
-    events.close();
-    problem.hidden = true;
-    const { part } = place.dataset;
-    htmx.ajax("GET", location.href, { target: part, select: part, swap: "outerHTML" });
-  });
-  events.addEventListener("error", (event) => {
-    if (event.data) {
-      const { detail, code } = JSON.parse(event.data);
-      say(`${detail} (${code})`);
-    }
-    if (events.readyState !== EventSource.CLOSED) return;
-    if (left > 0) setTimeout(() => watchRun(place, left - 1), 5000);
-    else say(place.dataset.lostText);
+function watchRun(place) {
+  followEvents(place, place.dataset.live, {
+    running: () => {},
+    output: ({ text }) => showOutput(place, text),
+    ended: () => {
+      const { part } = place.dataset;
+      htmx.ajax("GET", location.href, { target: part, select: part, swap: "outerHTML" });
+    },
   });
 }
 

@@ -138,8 +138,9 @@ async function copyText(button) {
   }
 }
 
-// A button with data-each="PUT /api/…/{id}" sends a request for each chosen row, with the version that the row shows; with
-// data-append="tags #field" each adds the words of a field to the list in data-tags of its row.
+// A button with data-each="PUT /api/…/{id}" sends a request for each chosen row, with the version that the row shows, if it
+// shows one. With data-append="tags #field" each adds the words of a field to the list in data-tags of its row; with
+// data-becomes the row stays and shows that state.
 async function sendEach(form, button) {
   const waiting = [...form.querySelectorAll('input[name="ids"]:checked')].map((box) => box.closest("[data-id]"));
   if (waiting.length === 0) { showError(form, form.dataset.none); return; }
@@ -161,8 +162,8 @@ async function sendRow(row, button) {
   const added = source ? readField(document.querySelector(source)) : [];
   const body = name ? { [name]: [...new Set([...JSON.parse(row.dataset[name]), ...added])] } : null;
   try {
-    const response = await callApi(method, fillIn(path, { id }), body, { "If-Match": `"${version}"` });
-    if (response.ok) return { id, ok: true, item: name ? (await response.json()).item : null };
+    const response = await callApi(method, fillIn(path, { id }), body, version ? { "If-Match": `"${version}"` } : {});
+    if (response.ok) return { id, ok: true, state: button.dataset.becomes, item: name ? (await response.json()).item : null };
     const problem = await response.json().catch(() => ({}));
     return { id, ok: false, error: response.status === 401 ? page.lost : problem.detail, code: problem.code };
   } catch (error) {
@@ -178,6 +179,12 @@ function showOutcomes(form, reply) {
     if (result.item) {
       place.hidden = true;
       row.dispatchEvent(new CustomEvent("row-changed", { detail: result.item, bubbles: true }));
+      continue;
+    }
+    if (result.ok && result.state) {
+      place.hidden = true;
+      row.querySelector("[data-state]").textContent = result.state;
+      row.querySelector('input[name="ids"]').checked = false;
       continue;
     }
     if (result.ok) { removeRow(row); continue; }
@@ -279,7 +286,7 @@ function formatSelection(button) {
 
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented) return;
-  if (!event.target.dataset.api) {
+  if (!event.target.dataset.api && !(event.submitter && event.submitter.dataset.each)) {
     // An empty filter is no filter: it stays out of the address.
     for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;
     return;

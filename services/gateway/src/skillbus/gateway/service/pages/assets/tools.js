@@ -20,23 +20,6 @@ function showPart(place, part) {
   place.append(shown);
 }
 
-// Reads the server-sent events of a reply that is a stream.
-async function readEvents(response, handle) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    rest += value;
-    for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
-      const name = /^event: (.*)$/m.exec(rest.slice(0, end));
-      const data = /^data: (.*)$/m.exec(rest.slice(0, end));
-      rest = rest.slice(end + 2);
-      if (name && data) handle(name[1], JSON.parse(data[1]));
-    }
-  }
-}
-
 const PRINTED_CHARACTERS = 100000;
 
 function showReply(form, reply) {
@@ -88,10 +71,10 @@ async function callTool(form) {
     const response = await callApi("POST", form.dataset.try, body, { Accept: "text/event-stream" }, leaving.signal);
     if (!response.ok) { showError(form, await explainRefusal(form, response)); return; }
     let ended = false;
-    await readEvents(response, (name, data) => {
+    for await (const { name, data } of readEvents(response)) {
       ended = ended || name === "reply" || name === "error";
       showEvent(form, name, data);
-    });
+    }
     if (!ended) showError(form, page.offline);
   } catch (error) {
     showError(form, leaving.signal.aborted ? form.dataset.cancelled : page.offline);
@@ -101,40 +84,9 @@ async function callTool(form) {
   }
 }
 
-// Enables or disables the chosen tools one after the other; each row shows its result.
-async function changeChosen(form, action) {
-  const chosen = [...form.querySelectorAll('input[name="ids"]:checked')];
-  form.querySelector("[data-error]").hidden = true;
-  if (chosen.length === 0) { showError(form, form.dataset.none); return; }
-  const buttons = [...form.querySelectorAll("button")];
-  buttons.forEach((button) => { button.disabled = true; });
-  let succeeded = 0;
-  for (const box of chosen) {
-    const row = box.closest("[data-id]");
-    const outcome = row.querySelector("[data-outcome]");
-    const path = `${form.dataset.each}/${encodeURIComponent(box.value)}/${action}`;
-    const response = await callApi("POST", path, null).catch(() => null);
-    const done = response !== null && response.ok;
-    outcome.hidden = done;
-    if (done) {
-      succeeded += 1;
-      row.querySelector("[data-state]").textContent = form.dataset[action];
-      box.checked = false;
-    } else {
-      outcome.textContent = response === null ? page.offline : await explainRefusal(form, response);
-    }
-  }
-  buttons.forEach((button) => { button.disabled = false; });
-  const place = form.querySelector("[data-result]");
-  place.textContent = form.dataset.done.replace("{succeeded}", succeeded).replace("{failed}", chosen.length - succeeded);
-  place.hidden = false;
-}
-
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (!form.dataset.try && !form.dataset.each) return;
+  if (!form.dataset.try) return;
   event.preventDefault();
-  event.stopPropagation();
-  if (form.dataset.try) callTool(form);
-  else if (event.submitter) changeChosen(form, event.submitter.value);
+  callTool(form);
 }, { capture: true });

@@ -3,7 +3,6 @@
 import re
 from datetime import UTC, datetime
 
-import httpx
 import pytest
 
 from skillbus.contracts.embedder.registry import (
@@ -20,6 +19,7 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.gateway.service.pages.rendering import ASSETS
 
 from .fakes import KEY, World
+from .page_visits import get_page
 
 EVIL_MODEL = "<script>alert(1)</script><img/src=x/onerror=alert(2)>\"'"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,13 +48,8 @@ def give_models(world: World, *models: ModelRecord) -> World:
     return world
 
 
-async def get_page(world: World, path: str = "/chat", key: str | None = None) -> httpx.Response:
-    async with world.client(key) as client:
-        return await client.get(path, headers={"Accept": "text/html"})
-
-
 async def test_the_models_can_be_chosen_and_their_names_are_no_markup(world: World) -> None:
-    answer = await get_page(world)
+    answer = await get_page(world, "/chat")
     assert answer.status_code == 200, answer.text
     assert '<option value="&lt;script&gt;' in answer.text
     assert "<script>alert" not in answer.text
@@ -65,7 +60,7 @@ async def test_the_models_can_be_chosen_and_their_names_are_no_markup(world: Wor
 async def test_without_a_model_the_page_says_how_to_add_one_and_an_administrator_can(world: World) -> None:
     give_models(world)
     keys = {"all": KEY, "one project": world.add_key(Role.ADMIN, "mine"), "runner": world.add_key(Role.RUNNER, "mine")}
-    pages = {name: (await get_page(world, key=key)).text for name, key in keys.items()}
+    pages = {name: (await get_page(world, "/chat", key=key)).text for name, key in keys.items()}
     assert all("skillbus providers add ollama" in page for page in pages.values())
     assert not any('data-testid="question"' in page for page in pages.values())
     assert [name for name, page in pages.items() if 'data-testid="add-model"' in page] == ["all"]
@@ -74,13 +69,13 @@ async def test_without_a_model_the_page_says_how_to_add_one_and_an_administrator
 async def test_a_new_chat_can_be_begun_only_where_a_model_may_answer(world: World) -> None:
     reader = world.add_key(Role.READER, "mine")
     begins = 'data-new data-testid="new-chat">'
-    assert begins in (await get_page(world)).text
-    assert begins not in (await get_page(world, key=reader)).text
-    assert begins not in (await get_page(give_models(world))).text
+    assert begins in (await get_page(world, "/chat")).text
+    assert begins not in (await get_page(world, "/chat", key=reader)).text
+    assert begins not in (await get_page(give_models(world), "/chat")).text
 
 
 async def test_every_kind_of_provider_has_examples_of_its_own(world: World) -> None:
-    page = (await get_page(give_models(world))).text
+    page = (await get_page(give_models(world), "/chat")).text
     kinds = re.findall(r'<option data-address="([^"]+)" data-model="([^"]+)" data-key="([^"]*)">([a-z]+)<', page)
     assert [kind for *_, kind in kinds] == [kind for kind in ProviderKind if kind is not ProviderKind.LOCAL]
     assert len({address for address, *_ in kinds}) == len(kinds)
@@ -88,7 +83,7 @@ async def test_every_kind_of_provider_has_examples_of_its_own(world: World) -> N
 
 
 async def test_without_the_registry_chats_go_on_and_the_page_says_what_does_not_answer() -> None:
-    answer = await get_page(World(key=KEY))
+    answer = await get_page(World(key=KEY), "/chat")
     assert answer.status_code == 200
     assert "<code>unavailable</code>" in answer.text
     assert 'data-testid="question"' in answer.text
@@ -96,9 +91,9 @@ async def test_without_the_registry_chats_go_on_and_the_page_says_what_does_not_
 
 async def test_who_may_not_chat_is_told_so(world: World) -> None:
     reader, runner = world.add_key(Role.READER, "mine"), world.add_key(Role.RUNNER, "mine")
-    assert 'data-testid="question"' not in (await get_page(world, key=reader)).text
-    assert "runner" in (await get_page(world, key=reader)).text
-    assert 'data-testid="question"' in (await get_page(world, key=runner)).text
+    assert 'data-testid="question"' not in (await get_page(world, "/chat", key=reader)).text
+    assert "runner" in (await get_page(world, "/chat", key=reader)).text
+    assert 'data-testid="question"' in (await get_page(world, "/chat", key=runner)).text
     assert (await get_page(world, "/chat?project=other", runner)).status_code == 403
 
 
@@ -118,7 +113,7 @@ def test_chats_are_kept_as_drafts_are_so_that_a_logout_removes_them() -> None:
 
 
 async def test_calls_of_a_program_have_a_place_below_it_and_the_count_of_those_left_out(world: World) -> None:
-    page = (await get_page(world)).text
+    page = (await get_page(world, "/chat")).text
     template = page.partition("<template data-call>")[2].partition("</template>")[0]
     nested = template.partition("<details")[2].partition("</details>")[0]
     assert 'data-calls aria-label="Calls of the program"' in nested

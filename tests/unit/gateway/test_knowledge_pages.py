@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
-import httpx
 import pytest
 from markdown_it import MarkdownIt
 
@@ -35,13 +34,13 @@ from skillbus.gateway.service.pages.languages import LANGUAGES, load_messages
 from skillbus.gateway.service.pages.rendering import ASSETS
 
 from .fakes import KEY, World
+from .page_visits import EVIL, get_page
 
 ID = "01890000-0000-7000-8000-000000000000"
 OTHER = "01890000-0000-7000-8000-000000000001"
 PAGE = f"/knowledge/{ID}"
 HTML = {"Accept": "text/html"}
 VENDORED = Path(__file__).parents[3] / "services/gateway/vendored_assets.toml"
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ITEM = KnowledgeItem(
     id=ID,
@@ -77,11 +76,6 @@ def world() -> World:
     diff = KnowledgeDiffed(id=ID, from_version=2, to_version=3, changes=CHANGES)
     made.caller.on(DIFF_KNOWLEDGE, lambda _: diff)
     return made
-
-
-async def get_page(world: World, path: str, key: str | None = None, **headers: str) -> httpx.Response:
-    async with world.client(key) as client:
-        return await client.get(path, headers={**HTML, **headers})
 
 
 @pytest.mark.parametrize("path", ["/knowledge", PAGE, f"{PAGE}/edit", f"{PAGE}/history", "/knowledge/new"])

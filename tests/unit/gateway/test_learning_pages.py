@@ -3,7 +3,6 @@
 import re
 from datetime import UTC, datetime
 
-import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -39,11 +38,11 @@ from skillbus.contracts.learner.learning_jobs import (
 from skillbus.contracts.learner.proposals import ProposalKind, ReportedItem
 
 from .fakes import KEY, World
+from .page_visits import EVIL, get_page
 
 ID = "01890000-0000-7000-8000-000000000000"
 ITEM_ID = "01890000-0000-7000-8000-000000000001"
 OTHER = "01890000-0000-7000-8000-000000000002"
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 EVIL_SOURCE = EVIL.replace("/", "")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = LearningJob(
@@ -127,17 +126,12 @@ def world() -> World:
     return made
 
 
-async def get_page(world: World, path: str, key: str | None = None, language: str = "en") -> httpx.Response:
-    async with world.client(key) as client:
-        return await client.get(path, headers={"Accept": "text/html", "Accept-Language": language})
-
-
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
     "path", ["/learning", *(f"/learning/{ID}?part={it}" for it in ("items", "templates", "suites", "files"))]
 )
 async def test_no_text_of_a_job_becomes_markup(world: World, path: str, language: str) -> None:
-    answer = await get_page(world, path, language=language)
+    answer = await get_page(world, path, Accept_Language=language)
     assert answer.status_code == 200, answer.text
     assert "&lt;script&gt;" in answer.text
     assert "<script>alert" not in answer.text
@@ -218,4 +212,4 @@ async def test_names_that_programs_use_are_shown_as_words(world: World) -> None:
     files = (LearnedFile(path="a.log", status="read", format="access_log"),)
     world.caller.on(GET_LEARNING_REPORT, lambda _: REPORT.model_copy(update={"files": files}))
     assert ">access log<" in (await get_page(world, f"/learning/{ID}?part=files")).text
-    assert ">访问日志<" in (await get_page(world, f"/learning/{ID}?part=files", language="zh")).text
+    assert ">访问日志<" in (await get_page(world, f"/learning/{ID}?part=files", Accept_Language="zh")).text

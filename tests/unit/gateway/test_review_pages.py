@@ -3,7 +3,6 @@
 import re
 from datetime import UTC, datetime
 
-import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -16,11 +15,11 @@ from skillbus.contracts.learner.versions import KnowledgeFieldDiff, TextSpan
 from skillbus.gateway.service.pages.sections.review import group_items
 
 from .fakes import KEY, World
+from .page_visits import EVIL, get_page
 
 ID = "01890000-0000-7000-8000-000000000000"
 OTHER = "01890000-0000-7000-8000-000000000001"
 NEXT = "01890000-0000-7000-8000-000000000002"
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ITEM = KnowledgeItem(
     id=ID,
@@ -80,11 +79,6 @@ def world() -> World:
     made.caller.on(GET_PROPOSAL, lambda _: WAITING)
     made.caller.on(GET_KNOWLEDGE, lambda _: ITEM)
     return made
-
-
-async def get_page(world: World, path: str, key: str | None = None) -> httpx.Response:
-    async with world.client(key) as client:
-        return await client.get(path, headers={"Accept": "text/html"})
 
 
 @pytest.mark.parametrize("path", ["/review", f"/review/{ID}"])

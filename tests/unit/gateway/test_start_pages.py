@@ -5,7 +5,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import httpx
 import pytest
 
 from skillbus.contracts.gateway.api_keys import Role
@@ -17,6 +16,7 @@ from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 from skillbus.gateway.service.pages.rendering import ASSETS
 
 from .fakes import KEY, World
+from .page_visits import get_page
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PACKED = ASSETS / "examples"
@@ -40,11 +40,6 @@ def make_world(*, items: int = 0, examples: int = 0, pending: int = 0, skills: i
     return made
 
 
-async def get_page(world: World, key: str | None = None, path: str = "/start") -> httpx.Response:
-    async with world.client(key) as client:
-        return await client.get(path, headers={"Accept": "text/html"})
-
-
 def list_done(page: str) -> list[str]:
     return re.findall(r'data-testid="done-([a-z]+)"', page)
 
@@ -55,7 +50,7 @@ async def test_the_root_leads_to_the_start_page() -> None:
 
 
 async def test_an_empty_installation_greets_with_three_things_to_do_from_the_page() -> None:
-    page = (await get_page(make_world())).text
+    page = (await get_page(make_world(), "/start")).text
     assert "Welcome" in page
     assert 'data-testid="pending"' not in page
     assert list_done(page) == []
@@ -67,13 +62,13 @@ async def test_an_empty_installation_greets_with_three_things_to_do_from_the_pag
 
 async def test_what_is_done_gets_a_check_mark_and_at_the_end_the_list_goes() -> None:
     world = make_world(skills=15, items=7, examples=7)
-    assert list_done((await get_page(world)).text) == ["examples"]
+    assert list_done((await get_page(world, "/start")).text) == ["examples"]
     world = make_world(skills=15, items=8, examples=7)
-    assert list_done((await get_page(world)).text) == ["examples", "knowledge"]
+    assert list_done((await get_page(world, "/start")).text) == ["examples", "knowledge"]
     async with world.client() as client:
         made = await client.post("/api/keys", json={"label": "a", "role": "runner", "projects": ["default"]})
     assert made.status_code == 201
-    page = (await get_page(world)).text
+    page = (await get_page(world, "/start")).text
     assert 'data-testid="first-steps"' not in page
     assert 'data-testid="connect-agent"' in page
     assert 'data-testid="make"' in page
@@ -92,7 +87,7 @@ async def test_the_lines_for_clients_name_the_command_of_the_machine_that_shows_
 
 
 async def test_later_the_page_shows_what_waits_and_leads_there() -> None:
-    page = (await get_page(make_world(items=8, pending=3, quarantined=2, skills=1))).text
+    page = (await get_page(make_world(items=8, pending=3, quarantined=2, skills=1), "/start")).text
     assert re.search(r'href="/review" data-testid="pending"><b>3</b>', page)
     assert re.search(r'href="/tools\?state=quarantined" data-testid="quarantined"><b>2</b>', page)
     assert 'data-testid="query"' in page
@@ -109,7 +104,7 @@ async def test_later_the_page_shows_what_waits_and_leads_there() -> None:
 )
 async def test_each_role_sees_what_it_may_do(role: Role, buttons: list[str]) -> None:
     world = make_world()
-    page = (await get_page(world, world.add_key(role, "mine"))).text
+    page = (await get_page(world, "/start", world.add_key(role, "mine"))).text
     assert re.findall(r'data-testid="(install|add-knowledge|make)"', page) == buttons
     assert 'data-project="mine"' in page
 
@@ -117,7 +112,7 @@ async def test_each_role_sees_what_it_may_do(role: Role, buttons: list[str]) -> 
 async def test_a_service_that_is_down_is_named_and_the_rest_is_shown() -> None:
     world = make_world(items=8, skills=1)
     del world.caller.handlers[LIST_KNOWLEDGE.subject]
-    answer = await get_page(world)
+    answer = await get_page(world, "/start")
     assert answer.status_code == 200
     assert "<code>unavailable</code>" in answer.text
     assert "list_knowledge" in answer.text

@@ -3,7 +3,6 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-import httpx
 import pytest
 
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
@@ -43,7 +42,7 @@ from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, Index
 from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, KnowledgeStats
 
 from .fakes import KEY, World
-from .test_knowledge_pages import EVIL
+from .page_visits import EVIL, get_page
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SERVICES = (agent, embedder, indexer, learner, retriever, sandbox)
@@ -119,11 +118,6 @@ def world() -> World:
     on(GET_DEAD_LETTER, lambda _: DeadLetter(**dict(LETTER), body=EVIL))
     on(LIST_AUDIT_LOG, lambda _: AuditLogListed(facts=(FACT,), next=9))
     return made
-
-
-async def get_page(world: World, path: str, key: str | None = None) -> httpx.Response:
-    async with world.client(key) as client:
-        return await client.get(path, headers={"Accept": "text/html"})
 
 
 @pytest.mark.parametrize("path", [*(f"/system/parts/{part}" for part in PARTS), *(f"/system/{page}" for page in PAGES)])

@@ -8,17 +8,17 @@ from rich.text import Text
 
 from skillbus.cli import tables
 from skillbus.cli.output import clean_line, format_number, format_size
-from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedItem, TestOutcome
+from skillbus.contracts.learner.learned import LearnedFileStatus, LearnedItem, SuiteOutcome
 from skillbus.contracts.learner.learning_jobs import LearningJob, LearningReport, LearningStatus, LearningSwitch
 from skillbus.contracts.learner.proposals import ProposalKind
 
 _QUOTE_CHARACTERS: Final = 120
 _RESULTS: Final = {
-    TestOutcome.PASSED: "p",
-    TestOutcome.FAILED: "F",
-    TestOutcome.BOTH: "B",
-    TestOutcome.SKIPPED: "s",
-    TestOutcome.ABSENT: ".",
+    SuiteOutcome.PASSED: "p",
+    SuiteOutcome.FAILED: "F",
+    SuiteOutcome.BOTH: "B",
+    SuiteOutcome.SKIPPED: "s",
+    SuiteOutcome.ABSENT: ".",
 }
 _FILES: Final = 50
 """Files with problems that are shown. `--json` has all."""

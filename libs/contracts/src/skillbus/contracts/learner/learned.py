@@ -192,10 +192,8 @@ class LearnedTemplate(Message):
     """Samples."""
 
 
-class TestOutcome(StrEnum):
+class SuiteOutcome(StrEnum):
     """Result of a test in a run."""
-
-    __test__ = False  # pytest would take its name for a test
 
     PASSED = "passed"
     FAILED = "failed"
@@ -227,7 +225,7 @@ class SuiteTest(Message):
 
     test: Annotated[str, StringConstraints(max_length=1_000)]
     kind: LearnedKind
-    outcomes: tuple[TestOutcome, ...]
+    outcomes: tuple[SuiteOutcome, ...]
     """One for each run of the suite, in its order."""
 
 

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
-from skillbus.contracts.learner.learned import LearnedKind, LearnedSuite, SuiteRun, SuiteTest, TestOutcome
+from skillbus.contracts.learner.learned import LearnedKind, LearnedSuite, SuiteOutcome, SuiteRun, SuiteTest
 from skillbus.learning.redaction import redact_path
 from skillbus.learning.test_runs.learning import RunFindings
 from skillbus.learning.test_runs.values import TestRun, decode_keys, get_test_key, has_key
@@ -26,7 +26,7 @@ def summarize_suite(folder: str, found: RunFindings) -> LearnedSuite:
         key = get_test_key(test)
         outcomes = tuple(result.get_outcome(key) for result in results)
         # The id of a test is redacted: then its results cannot be told from those of others.
-        if any(outcome is not TestOutcome.ABSENT for outcome in outcomes):
+        if any(outcome is not SuiteOutcome.ABSENT for outcome in outcomes):
             tests.append(SuiteTest(test=test[:_TEST_CHARACTERS], kind=kind, outcomes=outcomes))
     return LearnedSuite(folder=redact_path(folder)[:_CHARACTERS], runs=runs, tests=tuple(tests))
 
@@ -53,14 +53,14 @@ class _RunResults:
             is_set_aside=is_set_aside,
         )
 
-    def get_outcome(self, key: int) -> TestOutcome:
+    def get_outcome(self, key: int) -> SuiteOutcome:
         """Return the result of a test."""
         passed, failed = has_key(self._passed, key), has_key(self._failed, key)
         if failed:
-            return TestOutcome.BOTH if passed else TestOutcome.FAILED
+            return SuiteOutcome.BOTH if passed else SuiteOutcome.FAILED
         if passed:
-            return TestOutcome.PASSED
-        return TestOutcome.SKIPPED if any(has_key(keys, key) for keys in self._skipped) else TestOutcome.ABSENT
+            return SuiteOutcome.PASSED
+        return SuiteOutcome.SKIPPED if any(has_key(keys, key) for keys in self._skipped) else SuiteOutcome.ABSENT
 
 
 def _iterate_tests(found: RunFindings) -> Iterator[tuple[str, LearnedKind]]:

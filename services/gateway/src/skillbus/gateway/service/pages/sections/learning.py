@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from skillbus.contracts.learner.knowledge import KnowledgeId
-from skillbus.contracts.learner.learned import LearnedKind, LogLevel, ReportPart, TestOutcome
+from skillbus.contracts.learner.learned import LearnedKind, LogLevel, ReportPart, SuiteOutcome
 from skillbus.contracts.learner.learning_jobs import (
     GET_LEARNING_REPORT,
     LIST_LEARNING_JOBS,
@@ -69,11 +69,11 @@ _PROPOSALS: Final = {
 }
 _SEVERE: Final = (LogLevel.ERROR, LogLevel.FATAL)
 _SIGNS: Final = {
-    TestOutcome.PASSED: "✓",
-    TestOutcome.FAILED: "✗",
-    TestOutcome.BOTH: "±",
-    TestOutcome.SKIPPED: "–",
-    TestOutcome.ABSENT: "·",
+    SuiteOutcome.PASSED: "✓",
+    SuiteOutcome.FAILED: "✗",
+    SuiteOutcome.BOTH: "±",
+    SuiteOutcome.SKIPPED: "–",
+    SuiteOutcome.ABSENT: "·",
 }
 
 

@@ -1,5 +1,6 @@
 """Each rule of the grammar of docs/context.md, on sentences."""
 
+import time
 from typing import Any
 
 import pytest
@@ -211,6 +212,8 @@ def test_questions_ask_and_polite_requests_do_not(sentence: str, query: dict[str
         ("浴霸给我摁灭", ["turn_off"]),
         ("空调别吹了", ["turn_off"]),
         ("音箱别再唱了", ["pause"]),
+        ("扫地机器人别扫了，打开客厅灯", ["stop", "turn_on"]),
+        ("客厅灯别关了，把电视打开", ["turn_on"]),
         ("把电视开回来", ["turn_on"]),
         ("门锁给我开个锁", ["unlock"]),
     ],
@@ -373,8 +376,15 @@ def test_a_condition_is_not_read_and_leaves_little_confidence() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["打开", "不要关灯，", "除了卧室", "老火计", "卧室和", "1", "🙂", "SELECT * FROM devices; "]
+    "part", ["打开", "再开", "别打开了", "不要关灯，", "除了卧室", "卧室和", "1", "🙂", "SELECT * FROM devices; "]
 )
-def test_a_text_of_ten_thousand_characters_is_read(part: str) -> None:
-    parsed = parse_sentence((part * 10_000)[:10_000], CHINESE_HOME)
-    assert len(parsed.queries) <= 8
+def test_the_time_of_a_chinese_text_grows_with_its_length(part: str) -> None:
+    def measure(length: int) -> float:
+        text = (part * length)[:length]
+        started = time.process_time()
+        assert len(parse_sentence(text, CHINESE_HOME).queries) <= 8
+        return time.process_time() - started
+
+    measure(200)
+    short = min(measure(1_000) for _ in range(3))
+    assert min(measure(10_000) for _ in range(2)) < 30 * short + 0.05

@@ -181,6 +181,39 @@ def test_a_wish_or_a_description_turns_nothing_on_or_off(sentence: str) -> None:
     assert codes.isdisjoint({"turn_on", "turn_off", "start"})
 
 
+@pytest.mark.parametrize(
+    ("sentence", "code", "thing"),
+    [
+        ("don't turn off the lounge light, just the reading lamp", "turn_off", "Reading Lamp"),
+        ("don't open the left drape, only close the loft shutters", "close", "Loft Shutters"),
+        ("I don't want Big Bertha on", "turn_off", "Big Bertha"),
+        ("we don't need the loft shutters open", "close", "Loft Shutters"),
+    ],
+)
+def test_what_is_not_wanted_ends_and_a_correction_says_what_is_meant(sentence: str, code: str, thing: str) -> None:
+    (query,) = parse_sentence(sentence, FLAT).queries
+    assert (query.action_code, query.name_hint) == (code, thing)
+
+
+def test_a_wish_for_light_turns_it_on_and_what_is_kept_running_is_left_out() -> None:
+    (wish,) = parse_sentence("give me some light in the pantry", FLAT).queries
+    assert (wish.action_code, wish.type_hint, wish.scope_include) == ("turn_on", "light", ("pantry",))
+    (rest,) = parse_sentence("keep Big Bertha running but turn off the rest of the lounge", FLAT).queries
+    assert (rest.action_code, rest.scope_exclude) == ("turn_off", ("Big Bertha",))
+
+
+@pytest.mark.parametrize("place", ["in my room", "in our room", "in my own room"])
+def test_the_room_of_a_speaker_who_is_not_known_leaves_a_question(place: str) -> None:
+    (query,) = parse_sentence(f"turn off the lights {place}", FLAT).queries
+    assert (query.action_code, query.confidence <= 0.6) == ("turn_off", True)
+
+
+def test_my_room_is_a_room_where_the_home_has_one_of_that_name() -> None:
+    home = Home("flat", [put_device("1", "Lamp", "My Room", "light"), put_device("2", "Spot", "Hall", "light")])
+    (query,) = parse_sentence("turn off the lights in my room", home).queries
+    assert (query.scope_include, query.confidence) == (("My Room",), 1.0)
+
+
 def test_a_door_of_a_garage_and_a_window_are_no_curtains_where_the_home_has_them() -> None:
     assert read("open the garage")[0]["type_hint"] == "garage"
     assert read("close the windows")[0]["type_hint"] == "cover"

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from skillbus.queryir.chinese.families import GENERIC_VERBS
+from skillbus.queryir.chinese.intents import CommandSigns
 from skillbus.queryir.chinese.lexicon import Sense, SenseKind
 from skillbus.queryir.chinese.roles import (
     HEADS,
@@ -127,6 +128,8 @@ def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:
         more = index < last_action
         if piece.excludes and more and (topic := _take_ended(piece, pieces[index + 1])) is not None:
             pending.append(topic)
+        elif piece.excludes and more and _ends_work(piece, pieces[index + 1]):
+            commands.append(CommandWords([*piece.words, _PAUSE]))
         elif piece.excludes:
             _join_exclusion(piece, pieces[index + 1 :], commands, pending if more else None)
         elif piece.acts:
@@ -155,6 +158,13 @@ def _take_ended(piece: _Piece, after: _Piece) -> _Piece | None:
     if any(word.list_values(SenseKind.VERB) & _SPARING for word in words[at:]):
         return None
     return _Piece(words[:at])
+
+
+def _ends_work(piece: _Piece, after: _Piece) -> bool:
+    """Return True for 扫地机别扫了 before a command about another device: 扫地机别扫了，打开客厅灯."""
+    if piece.plays(SenseKind.KEEP, SenseKind.LEAVE) or after.means_rest or not (after.acts and after.has_target):
+        return False
+    return CommandSigns(piece.words).ended is not None
 
 
 def _is_complaint(piece: _Piece) -> bool:

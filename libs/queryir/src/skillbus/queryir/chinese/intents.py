@@ -35,6 +35,8 @@ _STEPPING: Final = {
 }
 _ENDED: Final = frozenset({"on", "clean", "work", "wash", "start", "play"})
 """Verbs for what may go on, and end: 别扫了."""
+_MOST_NEGATIONS: Final = 10
+"""More in one command are no spoken command, and would take time."""
 _STATES: Final = frozenset({"亮", "响", "吵", "热", "说", "讲", "叫", "转", "加热", "摇头", "通风", "送风", "移动"})
 """Other words of the lexicon for it."""
 _UNIT_PROPERTIES: Final = {
@@ -80,20 +82,23 @@ class CommandSigns:
 
     def _is_noun(self, word: ChineseWord) -> bool:
         """Return True for 锁 after a name: 打开前门锁."""
-        before = [one for one in self.words if one.end == word.start]
-        return word.text == "锁" and bool(before) and before[0].plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.ROOM)
+        if word.text != "锁":
+            return False
+        before = next((one for one in self.words if one.end == word.start), None)
+        return before is not None and before.plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.ROOM)
 
     @cached_property
     def ended(self) -> ChineseWord | None:
         """Word for what goes on and shall end: 扫 of 别扫了, 唱 of 别再唱了. It need not be in the lexicon."""
-        for index, word in enumerate(self.words[:-1]):
+        negated = [index for index, word in enumerate(self.words[:-1]) if word.plays(SenseKind.NOT)]
+        for index in negated[:_MOST_NEGATIONS]:
             rest = self.words[index + 1 :]
             caused = [one for one in rest if one.list_values(SenseKind.VERB) & _ENDED]
-            if word.plays(SenseKind.NOT) and rest[0].text in ("让", "叫") and caused:
+            if rest[0].text in ("让", "叫") and caused:
                 return caused[-1]  # 别让扫地机工作
             while rest and rest[0].plays(SenseKind.AGAIN, SenseKind.POLITE, SenseKind.FILLER, SenseKind.OBJECT):
                 rest = rest[1:]
-            if not word.plays(SenseKind.NOT) or not any(one.text in ("了", "啦", "了啦") for one in rest[1:]):
+            if not any(one.text in ("了", "啦", "了啦") for one in rest[1:]):
                 continue
             goes_on = not rest[0].senses or rest[0].text in _STATES
             if goes_on or rest[0].list_values(SenseKind.VERB) & _ENDED:

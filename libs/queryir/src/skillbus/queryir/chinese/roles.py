@@ -26,6 +26,8 @@ CONTENT_KINDS: Final = frozenset(
 )
 HEADS: Final = (SenseKind.NAME, SenseKind.TYPE, SenseKind.KIND, SenseKind.REFERENCE, SenseKind.DEMONSTRATIVE)
 _DESCRIBED: Final = (*HEADS, SenseKind.OTHER, SenseKind.ROOM, SenseKind.ONE)
+_CAUSED_WITHIN: Final = 20
+"""Words between 让 and the verb that it is about, at most."""
 _SCENES: Final = frozenset({"scene", "script", "automation", "routine"})
 _RETURNING: Final = frozenset({"on", "off", "open", "close", "set", "raise", "lower", "up", "down", "brighten", "dim"})
 """Verbs that 回来 and 回去 turn back to the state before."""
@@ -166,7 +168,8 @@ def find_acting_verbs(words: Sequence[ChineseWord]) -> list[int]:
 def is_negated(words: Sequence[ChineseWord], index: int) -> bool:
     """Return True for a verb after 不要, 别, 不用."""
     before = index - 1
-    causing = next((at for at in range(before, 0, -1) if words[at].text in ("让", "叫")), 0)
+    nearest = range(before, max(0, before - _CAUSED_WITHIN), -1)
+    causing = next((at for at in nearest if words[at].text in ("让", "叫")), 0)
     if causing and words[causing - 1].plays(SenseKind.NOT):
         return True  # 别让扫地机工作
     while before >= 0 and words[before].plays(SenseKind.AGAIN, SenseKind.OBJECT, SenseKind.POLITE):

@@ -31,6 +31,8 @@ _REASON_OPENINGS: Final = frozenset(
     )
 ) | {"i not", "we not"}
 """Openings of a sentence that tells why: `I am cold`. A question has them the other way round."""
+_INSTEAD: Final = frozenset({"just", "only", "instead", "rather"})
+"""Words before what a verb is about, after a clause that says what it is not about."""
 _TIMES: Final = frozenset({"at", "after", "for"})
 
 
@@ -42,6 +44,8 @@ class Clause:
     question: bool = False
     statement: bool = False
     """True for what only gives a reason: `it is too dark in the kitchen`."""
+    corrected: bool = False
+    """True for what the next clause corrects: `do not turn off the globe, just the arc lamp`."""
 
 
 def split_clauses(items: Sequence[Item], *, question: bool = False) -> list[Clause]:
@@ -58,8 +62,13 @@ def split_clauses(items: Sequence[Item], *, question: bool = False) -> list[Clau
         else:
             merged.append(list(part))
     clauses = [
-        Clause(part, question=question or _is_question(part), statement=_is_statement(part) or _is_interjection(part))
-        for part in merged
+        Clause(
+            part,
+            question=question or _is_question(part),
+            statement=_is_statement(part) or _is_interjection(part),
+            corrected=bool(later) and _corrects(part, later),
+        )
+        for part, later in zip(merged, [*merged[1:], []], strict=True)
     ]
     return [
         clause
@@ -89,11 +98,20 @@ def _cut(items: Sequence[Item]) -> list[list[Item]]:
 def _belong_together(before: Sequence[Item], part: Sequence[Item]) -> bool:
     if _is_statement(before) or _is_statement(part) or (_is_interjection(before) and _has_object(part)):
         return False
+    if _corrects(before, part):
+        return False
     if part[0].role is EnglishRole.KEEPER or (before[0].role is EnglishRole.KEEPER and _is_complete(part)):
         return False
     if _is_question(before) and not _is_exception(before):
         return not _is_question(part) and not _has_verb(part)
     return not (_is_complete(before) and _is_complete(part)) and not (_is_complete(before) and _has_verb(part))
+
+
+def _corrects(before: Sequence[Item], part: Sequence[Item]) -> bool:
+    """Return True for the second part of `do not turn off the globe, just the arc lamp`."""
+    negated = any(item.role is EnglishRole.NEGATION for item in before) and _has_verb(before)
+    openings = [item.text for item in part[:2] if item.role is not EnglishRole.AND]
+    return negated and not _has_verb(part) and bool(openings) and openings[0] in _INSTEAD
 
 
 def _is_interjection(part: Sequence[Item]) -> bool:

@@ -18,6 +18,8 @@ _ENDS: Final = frozenset(
     }
 )
 _NOUNS: Final = frozenset({EnglishRole.ROOM, EnglishRole.NAME, EnglishRole.TYPE, EnglishRole.WORD})
+_GOING: Final = frozenset({"running", "going", "working", "playing"})
+"""Participles for what a device does that is left as it is: `keep the fan running`."""
 _SKIPPED: Final = frozenset(
     {EnglishRole.AND, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.QUANTIFIER, EnglishRole.EXCEPTION}
 )
@@ -109,7 +111,7 @@ def read_exclusion(part: Sequence[Item], exclusion: Exclusion) -> None:
     previous: Item | None = None
     for item in part:
         if item.role is EnglishRole.WORD:
-            words.append(item.text)
+            words += [] if item.text in _GOING else [item.text]
             continue
         if item.role is EnglishRole.TYPE:
             _leave_type(exclusion, item, words, previous)

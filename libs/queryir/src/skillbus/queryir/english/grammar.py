@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Final
 
 from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR
-from skillbus.queryir.english.actions import Predicate
+from skillbus.queryir.english.actions import Predicate, read_predicate
 from skillbus.queryir.english.clauses import Clause, split_clauses
 from skillbus.queryir.english.commands import read_command, take_type_words
 from skillbus.queryir.english.drafts import Draft
 from skillbus.queryir.english.exclusions import Exclusion, read_exclusion
+from skillbus.queryir.english.lexicon.places import OWN_ROOM
 from skillbus.queryir.english.questions import read_question
 from skillbus.queryir.english.words.items import EnglishRole, Item
 from skillbus.queryir.english.words.names import EnglishNames, load_names
@@ -24,11 +25,16 @@ _UNREAD_DOUBT: Final = 0.15
 """Confidence that each unread part of a sentence costs."""
 _CONDITION_DOUBT: Final = 0.5
 """Confidence that a condition costs: nothing waits until it holds."""
+_OWN_ROOM_DOUBT: Final = 0.5
+"""Confidence that "my room" costs: the speaker is not known."""
 _CONDITIONS: Final = frozenset({"if", "when", "whenever", "unless"})
 _ASKING: Final = frozenset({"me", "us", "check", "know", "see", "tell", "ask", "look"})
 """Words before the `if` of a question."""
 _POLITE: Final = frozenset({"you", "possible", "needed", "necessary"})
 """Words behind the `if` of a request."""
+_WANTING: Final = frozenset({"want", "need", "wanting", "needing"})
+_OPPOSITES: Final = {"turn_on": "turn_off", "open": "close"}
+"""Actions that end what nobody wants: on, or open."""
 _PREDICATES: Final = frozenset({EnglishRole.VERB, EnglishRole.VALUE, EnglishRole.QUESTION, EnglishRole.STEP})
 _MEASURED: Final = frozenset({"temperature", "humidity"})
 _MODALS: Final = frozenset({"can", "could", "would", "will", "please", "shall", "may"})
@@ -49,7 +55,12 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
     spans = _join_spans(unread)
     quotes = tuple(text.quote_original(words[start].start, words[end - 1].end) for start, end in spans)
     doubt = _UNREAD_DOUBT * len(spans) + (_CONDITION_DOUBT if _has_condition(words) else 0)
+    doubt += _OWN_ROOM_DOUBT if any(OWN_ROOM.match(item.text.split(), 0) for item in items if _is_filler(item)) else 0
     return ParsedSentence("en", _build_queries(drafts, doubt), quotes)
+
+
+def _is_filler(item: Item) -> bool:
+    return item.role is EnglishRole.FILLER
 
 
 def _has_condition(words: Sequence[EnglishWord]) -> bool:
@@ -102,7 +113,12 @@ def _read_clauses(
         elif clause.question or _asks_measure(clause):
             clause.items = [_take_measure(item) for item in clause.items]
             drafts += read_question(clause.items, words, names, unread)
+        elif (wish := _read_unwanted(clause)) is not None:
+            found, previous = _read_one(wish, words, names, unread, previous, drafts)
+            drafts += found
         elif _is_kept(clause, len(clauses)):
+            # `do not turn off the globe, just the arc lamp`
+            previous = read_predicate(clause.items) if clause.corrected else previous
             read_exclusion([item for item in clause.items if item.role is not EnglishRole.VERB], kept)
         else:
             found, previous = _read_one(clause, words, names, unread, previous, drafts)
@@ -157,6 +173,17 @@ def _add_rooms(drafts: Sequence[Draft], rooms: Sequence[str]) -> None:
     for draft in drafts:
         if not draft.rooms and draft.name is None and rooms:
             draft.rooms = list(rooms)
+
+
+def _read_unwanted(clause: Clause) -> Clause | None:
+    """Return the command of `I do not want the fan on`: that it is turned off; None for other clauses."""
+    items = [item for item in clause.items if item.role is not EnglishRole.NEGATION]
+    wants = any(item.role is EnglishRole.VERB and item.text in _WANTING for item in items)
+    states = [item for item in items if item.role is EnglishRole.PARTICLE]
+    if len(items) == len(clause.items) or not wants or len(states) != 1 or states[0].meaning not in _OPPOSITES:
+        return None
+    ended = replace(states[0], meaning=_OPPOSITES[states[0].meaning])
+    return replace(clause, items=[ended if item is states[0] else item for item in items])
 
 
 def _is_kept(clause: Clause, clauses: int) -> bool:

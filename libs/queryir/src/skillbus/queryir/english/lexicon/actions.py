@@ -8,7 +8,7 @@ _VERBS: Final = {
     # Whole verbs.
     "turn_on": (
         "turn on, switch on, power on, power up, put on, flip on, start up, fire up, light up, enable, "
-        "boot up, click on, flick on, illuminate, energize, get on"
+        "boot up, click on, flick on, illuminate, energize, get on, give me some, give us some, let there be"
     ),
     "turn_off": (
         "turn off, turn out, switch off, switch out, shut off, shut down, power off, power down, "

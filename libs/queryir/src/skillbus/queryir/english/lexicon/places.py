@@ -58,9 +58,11 @@ EVERYWHERE: Final = PhraseTable(
 """Phrases for the whole home."""
 HERE: Final = PhraseTable(
     dict.fromkeys(
-        "in here, here, over here, right here, in this room, this room, around here, in there, there, in my room"
+        "in here, here, over here, right here, in this room, this room, around here, in there, there"
         ", in the room, the room".replace(" , ", ", ").split(", "),
         True,
     )
 )
-"""Phrases for the room of the speaker, which the sentence does not name."""
+"""Phrases for the place of the speaker, which the sentence does not name."""
+OWN_ROOM: Final = PhraseTable(dict.fromkeys(("my room", "my own room", "our room", "our own room"), True))
+"""Phrases for one room of the home, of a speaker who is not known. A home may have a room of that name."""

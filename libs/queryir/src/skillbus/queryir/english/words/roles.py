@@ -35,7 +35,7 @@ from skillbus.queryir.english.lexicon.grammar_words import (
     VOCATIVES,
 )
 from skillbus.queryir.english.lexicon.phrases import read_words
-from skillbus.queryir.english.lexicon.places import EVERYWHERE, HERE
+from skillbus.queryir.english.lexicon.places import EVERYWHERE, HERE, OWN_ROOM
 from skillbus.queryir.english.lexicon.states import STATE_WORDS
 from skillbus.queryir.english.lexicon.types import TYPE_WORDS
 from skillbus.queryir.english.words.items import EnglishRole, Item
@@ -293,6 +293,8 @@ def _match_place(scan: Scan, position: int) -> Span | None:
     if (length := match_length(EVERYWHERE, scan.texts, position)) > 0:
         return make_item(scan, EnglishRole.EVERYWHERE, position, length)
     if (length := match_length(HERE, scan.texts, position)) > 0 and scan.texts[position] != "there":
+        return make_item(scan, EnglishRole.FILLER, position, length)
+    if (length := match_length(OWN_ROOM, scan.texts, position)) > 0:
         return make_item(scan, EnglishRole.FILLER, position, length)
     return None
 

@@ -28,6 +28,8 @@ from skillbus.retriever.domain.resolution.model.question import ask_about_senten
 from skillbus.retriever.domain.resolution.ports import SentenceReading
 
 _REMEMBERED_MODELS: Final = 64
+_LONG_TEXT: Final = 500
+"""Characters of a text that takes the grammar more than some 15 ms."""
 
 Grammar = Callable[[str, Home | None], ParsedSentence]
 """Function such as `parse_sentence`."""
@@ -88,7 +90,9 @@ class ModelParser:
         Raises:
             ModelMissingError: The caller wants a model, and none is configured.
         """
-        parsed = self._grammar(text, home)
+        # A long text takes the grammar some tenths of a second, in which nothing else would be answered.
+        is_long = len(text) > _LONG_TEXT
+        parsed = await asyncio.to_thread(self._grammar, text, home) if is_long else self._grammar(text, home)
         reading = SentenceReading(parsed.queries, parsed.language)
         if parser == "rules" or (parser == "auto" and self._is_sure(parsed)):
             return reading

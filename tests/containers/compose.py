@@ -62,7 +62,7 @@ def is_podman() -> bool:
 
 
 def is_qdrant_stand_in() -> bool:
-    """Whether the image of Qdrant is a stand-in that knows one key only."""
+    """Whether the image of Qdrant is a stand-in that knows one key only, and no gRPC."""
     client = docker.from_env()
     try:
         [name] = re.findall(r"image: (qdrant/qdrant:\S+)", (ROOT / "docker-compose.yml").read_text())
@@ -105,6 +105,7 @@ def deployed(folder: Path) -> Generator[Stack]:
         shutil.copyfile(folder / "secrets" / "qdrant-key", folder / "secrets" / "qdrant-read-only-key")
     write_environment(
         folder / ".env",
+        SKILLBUS_QDRANT_GRPC_PORT="0" if is_qdrant_stand_in() else "6334",
         COMPOSE_PROJECT_NAME=f"skillbus-test-{secrets.token_hex(4)}",
         SKILLBUS_HTTP_PORT=str(port),
         SKILLBUS_SECRETS_FOLDER=str(folder / "secrets"),

@@ -4,19 +4,18 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import docker
-import httpx
 import pytest
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import HttpWaitStrategy
 
-from .compose import ROOT
+from .compose import ROOT, is_qdrant_stand_in
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
@@ -58,10 +57,15 @@ def running(output: Path, *arguments: str, **environment: str) -> Iterator[Suite
 
 
 @pytest.fixture(scope="module")
-def qdrant_url(engine: docker.DockerClient) -> Iterator[str]:
-    container = DockerContainer(image(r"image: (qdrant/qdrant:\S+)")).with_exposed_ports(6333)
+def qdrant(engine: docker.DockerClient) -> Iterator[Mapping[str, str]]:
+    """Environment of the suites for a server in a container."""
+    container = DockerContainer(image(r"image: (qdrant/qdrant:\S+)")).with_exposed_ports(6333, 6334)
     with container.waiting_for(HttpWaitStrategy(6333, "/readyz")) as started:
-        yield f"http://{started.get_container_host_ip()}:{started.get_exposed_port(6333)}"
+        port = 0 if is_qdrant_stand_in() else started.get_exposed_port(6334)
+        yield {
+            "SKILLBUS_TEST_QDRANT_URL": f"http://{started.get_container_host_ip()}:{started.get_exposed_port(6333)}",
+            "SKILLBUS_TEST_QDRANT_GRPC_PORT": str(port),
+        }
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +84,14 @@ def nats_url(engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def suites(qdrant_url: str, nats_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Suite, Suite]]:
+def suites(
+    qdrant: Mapping[str, str], nats_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Suite, Suite]]:
     """The suites of the vector store and of the bus, which run beside each other: both mostly wait for their engine."""
     folder = tmp_path_factory.mktemp("suites")
     of_vectors = (CONTRACT, "-k", "server", "--deselect", INSERT_ONLY)
     with (
-        running(folder / "vectors", *of_vectors, SKILLBUS_TEST_QDRANT_URL=qdrant_url) as vectors,
+        running(folder / "vectors", *of_vectors, **qdrant) as vectors,
         running(folder / "bus", "tests/integration/common", SKILLBUS_TEST_NATS_URL=nats_url) as bus,
     ):
         yield vectors, bus
@@ -99,8 +105,10 @@ def test_the_bus_works_on_a_nats_container(suites: tuple[Suite, Suite]) -> None:
     suites[1].passes()
 
 
-def test_a_qdrant_server_never_overwrites_what_it_has_in_insert_only_mode(qdrant_url: str, tmp_path: Path) -> None:
-    if httpx.get(qdrant_url, trust_env=False).json().get("commit") == "stand-in":
+def test_a_qdrant_server_never_overwrites_what_it_has_in_insert_only_mode(
+    qdrant: Mapping[str, str], tmp_path: Path
+) -> None:
+    if is_qdrant_stand_in():
         pytest.skip("the image is a stand-in for Qdrant, which ignores update_mode: only the real server can show it")
-    with running(tmp_path / "output", INSERT_ONLY, SKILLBUS_TEST_QDRANT_URL=qdrant_url) as suite:
+    with running(tmp_path / "output", INSERT_ONLY, **qdrant) as suite:
         suite.passes()

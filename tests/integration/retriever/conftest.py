@@ -95,6 +95,9 @@ class FailingStore:
     ) -> list[models.Record]:
         return await self._reached().retrieve(collection, ids, with_payload=with_payload, with_vectors=with_vectors)
 
+    def get_revision(self, collection: str) -> int | None:
+        return self.inner.get_revision(collection)
+
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         return await self._reached().count(collection, condition)
 

@@ -1,4 +1,4 @@
-"""The three engines that the contract suite runs on."""
+"""The engines that the contract suite runs on."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -12,9 +12,16 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from skillbus.vectors import VectorStore, open_vector_store
-from skillbus.vectors.server import ServerVectorStore
+from skillbus.vectors.server.grpc_store import GrpcVectorStore, open_grpc_node
+from skillbus.vectors.server.nodes import ServerNodes
+from skillbus.vectors.server.rest_store import RestVectorStore
+from skillbus.vectors.server_options import ServerOptions
+
+from .memory_server import serve_in_memory
 
 SERVER_URL = os.environ.get("SKILLBUS_TEST_QDRANT_URL")
+GRPC_PORT = int(os.environ.get("SKILLBUS_TEST_QDRANT_GRPC_PORT", "6334"))
+"""0 tries REST alone: a stand-in for the server may have nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +38,9 @@ class Place:
 @pytest.fixture(
     params=[
         "edge",
-        pytest.param(
-            "in-memory client", marks=pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+        *(
+            pytest.param(name, marks=pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"))
+            for name in ("in-memory client", "in memory over gRPC")
         ),
         pytest.param(
             "server",
@@ -61,13 +69,21 @@ def memory_path() -> Iterator[Path]:
 
 @asynccontextmanager
 async def _opened(engine: str, directory: Path) -> AsyncIterator[VectorStore]:
+    memory = AsyncQdrantClient(":memory:")
+    rest = ServerNodes(":memory:", [memory], 30)
     if engine == "in-memory client":
-        store = ServerVectorStore(AsyncQdrantClient(":memory:"), url=":memory:", timeout_s=30)
+        store = RestVectorStore(rest, ServerOptions())
         yield store
         await store.close()
+    elif engine == "in memory over gRPC":
+        async with serve_in_memory(memory) as (port, _):
+            node = open_grpc_node("http://127.0.0.1", port, None)
+            over_grpc = GrpcVectorStore(rest, ServerNodes("127.0.0.1", [node], 30), ServerOptions())
+            yield over_grpc
+            await over_grpc.close()
     else:
         url, path = (SERVER_URL, None) if engine == "server" else (None, directory / "vectors")
-        async with open_vector_store(url, path, timeout_s=30) as opened:
+        async with open_vector_store(url, path, server=ServerOptions(grpc_port=GRPC_PORT), timeout_s=30) as opened:
             yield opened
 
 

@@ -528,3 +528,18 @@ async def test_a_working_store_is_healthy(place):
     health = await place.store.health()
     assert (health.ready, health.notices) == (True, ())
     assert "Qdrant" in health.engine
+
+
+async def test_a_revision_changes_with_every_write_or_is_not_told(place):
+    name = await filled(place, 3)
+    seen = [place.store.get_revision(name)]
+    await place.store.upsert(name, points(1))
+    seen.append(place.store.get_revision(name))
+    await place.store.delete(name, [point_id("test", "0")])
+    seen.append(place.store.get_revision(name))
+    await place.store.query(name, [models.QueryRequest(query=[1.0] * DIM, using=DENSE)])
+    assert place.store.get_revision(name) == seen[-1]
+    await place.store.delete_collection(name)
+    await filled(place, 3)
+    seen.append(place.store.get_revision(name))
+    assert seen == [None] * 4 or (None not in seen and len(set(seen)) == 4)

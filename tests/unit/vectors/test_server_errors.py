@@ -6,7 +6,7 @@ from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException
 
 from skillbus.vectors import CollectionMissing, VectorStoreRejected, VectorStoreUnavailable
-from skillbus.vectors.server import translate_error
+from skillbus.vectors.server.failures import translate_error
 
 
 def rpc(code: grpc.StatusCode) -> AioRpcError:

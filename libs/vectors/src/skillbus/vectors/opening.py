@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.vectors.errors import VectorStoreRejected
+from skillbus.vectors.server_options import ServerOptions, split_urls
 from skillbus.vectors.store import VectorStore
 
 
@@ -16,11 +17,12 @@ async def open_vector_store(
     url: str | None,
     path: Path | None,
     *,
-    api_key: str | None = None,
-    prefer_grpc: bool = False,
+    server: ServerOptions | None = None,
     timeout_s: float = 5.0,
 ) -> AsyncIterator[VectorStore]:
     """Open the Qdrant server at `url` or, without one, Qdrant Edge in the directory `path`.
+
+    `url` may be a list with commas: the nodes of one cluster.
 
     The server need not be up yet: each call connects by itself. An embedded store belongs to this process while it is
     open, so services of one process share one store. Only the chosen engine's adapter is imported.
@@ -30,10 +32,10 @@ async def open_vector_store(
         VectorStoreUnavailable: A collection in `path` cannot be read.
     """
     if url is not None:
-        from skillbus.vectors.server import open_server_store  # noqa: PLC0415
+        from skillbus.vectors.server.opening import open_server_store  # noqa: PLC0415
 
-        async with open_server_store(url, api_key=api_key, prefer_grpc=prefer_grpc, timeout_s=timeout_s) as server:
-            yield server
+        async with open_server_store(url, server or ServerOptions(), timeout_s=timeout_s) as opened:
+            yield opened
     elif path is not None:
         from skillbus.vectors.edge.store import open_edge_store  # noqa: PLC0415
 
@@ -49,12 +51,26 @@ class QdrantSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_QDRANT_", frozen=True)
 
     url: str
-    """URL of the server. Qdrant Edge belongs to one process, so services in processes of their own need a server."""
+    """URL of the server, or of several nodes of a cluster, with commas.
+
+    Qdrant Edge belongs to one process, so services in processes of their own need a server.
+    """
     api_key: SecretStr | None = None
     api_key_file: Path | None = None
     """File with the key, instead of `api_key`."""
-    prefer_grpc: bool = False
+    grpc_port: int = Field(default=6334, ge=0, le=65_535)
+    """Port of gRPC on the hosts of `url`. 0 uses REST alone, which takes several times the CPU of a search."""
+    shards: int | None = Field(default=None, ge=1, le=100)
+    """Shards of new collections. Absent leaves it to the server."""
+    replicas: int | None = Field(default=None, ge=1, le=16)
+    """Copies of each shard of new collections, on as many nodes. Absent leaves it to the server."""
     timeout_s: float = Field(default=5.0, gt=0)
+
+    @field_validator("url")
+    @classmethod
+    def _check_urls(cls, urls: str) -> str:
+        split_urls(urls)
+        return urls
 
     @field_validator("api_key_file")
     @classmethod
@@ -83,7 +99,6 @@ async def open_qdrant_server() -> AsyncGenerator[VectorStore]:
     api_key = settings.api_key.get_secret_value() if settings.api_key else None
     if settings.api_key_file is not None:
         api_key = _read_key(settings.api_key_file)
-    async with open_vector_store(
-        settings.url, None, api_key=api_key, prefer_grpc=settings.prefer_grpc, timeout_s=settings.timeout_s
-    ) as store:
+    server = ServerOptions(api_key, settings.grpc_port, settings.shards, settings.replicas)
+    async with open_vector_store(settings.url, None, server=server, timeout_s=settings.timeout_s) as store:
         yield store

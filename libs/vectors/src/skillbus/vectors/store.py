@@ -91,6 +91,13 @@ class VectorSearch(Protocol):
         """Return points by id, in any order; ids that do not exist are left out."""
         ...
 
+    def get_revision(self, collection: str) -> int | None:
+        """Return a number that every write to the collection changes; None where others may write unnoticed.
+
+        What was read at one revision may be kept for as long as it stays the same.
+        """
+        ...
+
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         """Return the exact number of points that pass the filter."""
         ...

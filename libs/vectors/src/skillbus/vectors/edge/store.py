@@ -5,6 +5,7 @@ Beyond that, `health` advises a server.
 """
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -114,6 +115,8 @@ class EdgeVectorStore:
         self._exact_scan_points = exact_scan_points
         self._collections: dict[str, _Collection] = {}
         self._aliases: dict[str, str] = {}
+        self._revisions: dict[str, int] = {}
+        self._writes = itertools.count(1)
         self._unflushed: set[str] = set()
         self.flush_behind = FlushBehind(self.flush, FLUSH_DELAY_S)
         self._outgrown: set[str] = set()
@@ -137,6 +140,7 @@ class EdgeVectorStore:
             message = f"collection {name!r} cannot be opened; remove {path.parent} and index it again ({error})"
             raise VectorStoreUnavailable(message) from error
         self._collections[name] = _Collection(name, spec, shard, frozenset(call_edge(shard.info).payload_schema))
+        self._revisions[name] = next(self._writes)
         self._notice_size(self._collections[name])
 
     async def resolve_alias(self, alias: str) -> str | None:
@@ -165,6 +169,9 @@ class EdgeVectorStore:
         found = self._collection(collection)
         points = call_edge(found.shard.retrieve, list(ids), with_payload is not False, _selected(with_vectors))
         return [translate_record(point, with_payload) for point in points]
+
+    def get_revision(self, collection: str) -> int | None:
+        return self._revisions.get(self._aliases.get(collection, collection))
 
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         found = self._collection(collection)
@@ -243,7 +250,7 @@ class EdgeVectorStore:
         if found is None:
             return False
         self._put_aliases({alias: target for alias, target in self._aliases.items() if target != name})
-        del self._collections[name]
+        del self._collections[name], self._revisions[name]
         self._unflushed.discard(name)
         self._outgrown.discard(name)
         call_edge(found.shard.close)
@@ -293,6 +300,7 @@ class EdgeVectorStore:
 
     def _update(self, collection: _Collection, operation: edge.UpdateOperation) -> None:
         self._directory.check_room()
+        self._revisions[collection.name] = next(self._writes)  # also of an update that fails half-way
         call_edge(collection.shard.update, operation)
         self._unflushed.add(collection.name)
         self.flush_behind.mark_write()

@@ -156,6 +156,40 @@ async def test_requests_run_side_by_side_and_one_too_many_is_refused_at_once(bus
         assert {(await first).text, (await second).text} == {"1", "2"}
 
 
+async def test_an_adaptive_route_works_on_few_requests_lets_some_wait_and_refuses_the_rest_at_once(bus: Bus) -> None:
+    go_on = asyncio.Event()
+    inside = most_inside = 0
+
+    async def wait(request: Say) -> Said:
+        nonlocal inside, most_inside
+        inside += 1
+        most_inside = max(most_inside, inside)
+        await go_on.wait()
+        inside -= 1
+        return Said(text=request.text)
+
+    async def ask() -> RequestError | None:
+        try:
+            await bus.caller.call(SAY, Say(text="x"), timeout_s=30)
+        except RequestError as error:
+            go_on.set()
+            return error
+        return None
+
+    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)
+    await responder.start(route(SAY, wait, adapts=True))
+    async with asyncio.timeout(20):
+        outcomes = await asyncio.gather(*(ask() for _ in range(200)))
+    await responder.drain()
+    refused = [error for error in outcomes if error is not None]
+    assert {(error.code, error.retryable, error.details["limit_of"]) for error in refused} == {
+        (ErrorCode.OVERLOADED, True, "server")
+    }
+    assert all(int(str(error.details["retry_after_s"])) >= 1 for error in refused)
+    assert most_inside < 64
+    assert 0 < len(refused) < 200
+
+
 async def test_a_caller_waits_no_longer_than_it_said(bus: Bus) -> None:
     async def never(_: Say) -> Said:
         await asyncio.Event().wait()

@@ -26,7 +26,7 @@ from skillbus.common.background import PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus, BusSettings, BusUnreachableError, open_bus
 from skillbus.common.bus.disk_space import DiskSpace, JetStreamRoom
 from skillbus.common.bus.headers import traceparent
-from skillbus.common.bus.provision import provision
+from skillbus.common.bus.provision import ProvisionError, provision_within
 from skillbus.common.http_server import serve_http
 from skillbus.common.service import HealthSource
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -112,7 +112,7 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
         bus = await stack.enter_async_context(open_bus(bus_settings, f"skillbus-{name}", CollectorRegistry()))
         bus = await stack.enter_async_context(measure_storage(bus, bus_settings))
         if bus_settings.provision:
-            await provision(bus.jetstream)
+            await provision_bus(bus, bus_settings)
         service = await stack.enter_async_context(open_when_provisioned(open_service, bus, bus_settings))
         if settings.operations_port is not None:
             port = _open_operations_port(
@@ -123,6 +123,20 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
         log.info("service_ready", service=name)
         await until_signal()
         log.info("service_stopping", service=name)
+
+
+async def provision_bus(bus: Bus, settings: BusSettings) -> None:
+    """Make the streams and buckets, once JetStream answers.
+
+    Raises:
+        StartError: It does not answer in time, or has not as many servers as the settings want copies.
+    """
+    try:
+        await provision_within(bus.jetstream, settings.connect_timeout_s, replicas=settings.replicas)
+    except ProvisionError as error:
+        raise StartError(str(error)) from error
+    except (NatsError, TimeoutError) as error:
+        raise StartError(f"the streams and buckets of NATS cannot be made ({error!r}); see the log of NATS") from error
 
 
 @asynccontextmanager

@@ -33,6 +33,8 @@ class Endpoint(Generic[RequestT_co, ReplyT_co]):
     """Errors of this request, in addition to `ANY_REQUEST`."""
     idempotent: bool = True
     """True if a request without a reply may be sent again."""
+    is_read: bool = False
+    """True if it only reads, so that callers may send it once more while they wait for the first answer."""
     stores_data: bool = False
     """True if the request is refused with `storage_full` while the disk has no room for new data."""
     timeout_s: float = 10.0
@@ -153,5 +155,6 @@ def make_health_endpoint(service: str) -> Endpoint[Empty, Health]:
         request=Empty,
         reply=Health,
         summary=f"Report whether the {service} can do its work, and what it lacks otherwise.",
+        is_read=True,
         timeout_s=2.0,
     )

@@ -1,23 +1,32 @@
 """The connection to NATS: one per process, never given up, shared by the services of the process."""
 
 import asyncio
+import re
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from prometheus_client import CollectorRegistry
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.common.bus.caller import Caller, LocalEndpoints
 from skillbus.common.bus.disk_space import StorageRoom
 from skillbus.common.bus.metrics import BusMetrics
+
+_REPLICAS: Final = (1, 3, 5)
+_SCHEMES: Final = ("nats", "tls")
+_HOST: Final = re.compile(r"[\w.:%-]+")
+_LATE_REPLY: Final = re.compile(r'permissions violation for publish to "(_inbox|_r_)', re.IGNORECASE)
+"""Refusal of a reply on another connection than the request came on: its caller sends the request again, or gave up."""
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +37,7 @@ class BusSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_NATS_", frozen=True, env_ignore_empty=True)
 
     url: str = "nats://127.0.0.1:4222"
+    """Address of a server, or several of one cluster with commas between them."""
     seed_file: Path | None = None
     """File with the nkey seed of this user: `init-deploy` makes one for each service."""
     tls_ca_file: Path | None = None
@@ -45,6 +55,58 @@ class BusSettings(BaseSettings):
     """Directory on the disk that NATS stores on, if this process sees it: new data is refused before that is full."""
     provision: bool = True
     """Create missing streams and buckets when a service starts."""
+    replicas: int = 1
+    """Copies of each stream and bucket, on as many servers of the cluster: 1, 3 or 5. `provision` sets it."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        split_addresses(value)
+        return value
+
+    @field_validator("replicas")
+    @classmethod
+    def _check_replicas(cls, value: int) -> int:
+        if value not in _REPLICAS:
+            raise ValueError("the number of copies is 1, 3 or 5")
+        return value
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Addresses of the servers."""
+        return split_addresses(self.url)
+
+
+def split_addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses of servers in a list with commas.
+
+    Raises:
+        ValueError: One is no address of a NATS server. The message does not repeat it: it may hold a password.
+    """
+    addresses = tuple(part.strip() for part in url.split(","))
+    for number, address in enumerate(addresses, start=1):
+        if not _is_address(address):
+            place = f"address {number} of {len(addresses)} is" if len(addresses) > 1 else "it is"
+            raise ValueError(f"{place} not of the form nats://HOST:PORT; commas part several addresses")
+    return addresses
+
+
+def _is_address(address: str) -> bool:
+    try:
+        uri = urlsplit(address if "://" in address else f"nats://{address}")
+        return (
+            uri.scheme in _SCHEMES
+            and _HOST.fullmatch(uri.hostname or "") is not None
+            and uri.port != 0  # raises ValueError for what is no port
+            and not (uri.path.strip("/") or uri.query or uri.fragment)
+            and not any(character.isspace() for character in address)
+        )
+    except ValueError:
+        return False
+
+
+def _hide_credentials(addresses: Sequence[str]) -> str:
+    return ", ".join(re.sub(r"//.*@", "//", address) for address in addresses)
 
 
 class BusUnreachableError(Exception):
@@ -88,7 +150,10 @@ async def open_bus(
     caller: Caller | None = None
 
     async def on_error(error: Exception) -> None:
-        log.warning("nats_error", error=repr(error))
+        if _LATE_REPLY.search(str(error)):
+            log.info("late_reply_dropped", error=str(error))
+        else:
+            log.warning("nats_error", error=repr(error))
 
     async def on_disconnected() -> None:
         if not client.is_draining and not client.is_closed:
@@ -124,7 +189,7 @@ async def _connect(
     try:
         async with asyncio.timeout(settings.connect_timeout_s):
             await client.connect(
-                settings.url,
+                list(settings.addresses),
                 name=name,
                 user=settings.user,
                 password=_reveal(settings.password),
@@ -135,15 +200,16 @@ async def _connect(
                 inbox_prefix=settings.inbox_prefix,
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=0.25,  # type: ignore[arg-type]  # seconds; a float works, its annotation is narrow
-                ping_interval=20,
+                ping_interval=5,  # a server that hangs is left after 15 s
                 drain_timeout=20,
                 error_cb=on_error,
                 disconnected_cb=on_disconnected,
                 reconnected_cb=on_reconnected,
             )
     except (TimeoutError, NatsError, OSError) as error:
+        where = _hide_credentials(settings.addresses)
         raise BusUnreachableError(
-            f"no NATS server at {settings.url}: start one, or set SKILLBUS_NATS_URL ({error!r})"
+            f"no NATS server at {where}: start one, or set SKILLBUS_NATS_URL ({error!r})"
         ) from error
 
 

@@ -5,6 +5,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from skillbus.common.admission.gate import AdmissionMetrics
+
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
@@ -32,6 +34,7 @@ class BusMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        self.admission = AdmissionMetrics(registry)
         self.requests = Counter(
             "skillbus_requests", "Requests answered.", ["service", "endpoint", "code"], registry=registry
         )

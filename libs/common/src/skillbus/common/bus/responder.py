@@ -20,6 +20,7 @@ from nats.micro.request import Request
 from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
+from skillbus.common.admission.gate import LOWEST, AdmissionGate, ServerBusyError
 from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.caller import LocalEndpoints
@@ -51,21 +52,28 @@ class Route:
     endpoint: Endpoint[Message, Message]
     handle: Callable[[Message], Awaitable[Message]]
     permits: int
+    adapts: bool
 
 
 def route(
     endpoint: Endpoint[RequestT, ReplyT],
     handle: Callable[[RequestT], Awaitable[ReplyT]],
     permits: int = DEFAULT_PERMITS,
+    *,
+    adapts: bool = False,
 ) -> Route:
-    """Make a route with a handler that takes the endpoint's request and returns its reply."""
+    """Make a route with a handler that takes the endpoint's request and returns its reply.
+
+    With `adapts`, as many of the messages are handled at a time as their latency allows, and the others wait for
+    their turn. It is for work whose time is its own, not that of somebody who is waited for.
+    """
 
     async def checked(request: Message) -> ReplyT:
         if not isinstance(request, endpoint.request):
             raise TypeError(f"{endpoint.name} takes {endpoint.request.__name__}, not {type(request).__name__}")
         return await handle(request)
 
-    return Route(endpoint, checked, permits)
+    return Route(endpoint, checked, permits, adapts)
 
 
 ToWire = Callable[[Exception], RequestError | None]
@@ -103,6 +111,12 @@ class _TaskEndpoint(MicroEndpoint):
         self._recorder = recorder
         self._metrics = metrics.get_endpoint(endpoint.service, endpoint.name)
         self._tasks: set[asyncio.Task[object]] = set()
+        self._gate: AdmissionGate | None = None
+        if route.adapts:
+            name = f"{endpoint.service}.{endpoint.name}"
+            self._gate = AdmissionGate(
+                name, metrics.admission, lowest=min(LOWEST, route.permits), highest=route.permits
+            )
 
     @property
     def _metadata(self) -> dict[str, str]:
@@ -200,7 +214,10 @@ class _TaskEndpoint(MicroEndpoint):
     def _record_error(self, error: RequestError) -> None:
         self._num_errors += 1
         self._last_error = f"{error.code}: {error.message}"
-        log.info("request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500])
+        if not isinstance(error, ServerBusyError):
+            log.info(
+                "request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500]
+            )
 
     def _translate_error(self, error: Exception) -> RequestError:
         known = error if isinstance(error, RequestError) else self._to_wire(error)
@@ -226,6 +243,15 @@ class _TaskEndpoint(MicroEndpoint):
         return await self._handle_before(until, request)
 
     async def _handle_before(self, until: float | None, request: Message) -> Message:
+        if self._gate is None:
+            return await self._handle_now(until, request)
+        permit = await self._gate.admit()
+        try:
+            return await self._handle_now(until, request)
+        finally:
+            self._gate.leave(permit)
+
+    async def _handle_now(self, until: float | None, request: Message) -> Message:
         if until is not None:
             if until <= time.time():
                 raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was started.")

@@ -180,6 +180,7 @@ LIST_MCP_SERVERS: Final = Endpoint(
     request=ListMcpServers,
     reply=McpServersListed,
     summary="List the MCP servers of a project with their states.",
+    is_read=True,
 )
 GET_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
@@ -187,6 +188,7 @@ GET_MCP_SERVER: Final = Endpoint(
     request=McpServerSelector,
     reply=McpServer,
     summary="Return one MCP server.",
+    is_read=True,
     raises=_NOT_FOUND,
     example={"name": "nobody"},
 )

@@ -107,6 +107,7 @@ LIST_BUILTINS: Final = Endpoint(
     request=Empty,
     reply=BuiltinsListed,
     summary="List the builtin tools.",
+    is_read=True,
 )
 CALL_TOOL: Final = Endpoint(
     service=SERVICE,

@@ -119,6 +119,7 @@ def _add_request(endpoint: Endpoint[Message, Message], channels: Object, operati
         "reply": {"channel": {"$ref": f"#/channels/{key}.reply"}, "messages": answers},
         "x-errors": [str(code) for code in endpoint.errors],
         "x-idempotent": endpoint.idempotent,
+        "x-read": endpoint.is_read,
         "x-timeout-s": endpoint.timeout_s,
     }
 

@@ -45,6 +45,9 @@ listen: "0.0.0.0:4222"
 # /healthz for the container's health check, /varz and /jsz for operators; the port is not published.
 http: "0.0.0.0:8222"
 max_payload: 1048576
+# A replica that hangs leaves its queue group after a minute. By default it would take six.
+ping_interval: "15s"
+ping_max: 3
 
 jetstream {{
   store_dir: "/data/jetstream"

@@ -192,6 +192,8 @@ def _heading(endpoint: Endpoint[Message, Message]) -> str:
 
 def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
     repeat = "may be sent again" if endpoint.idempotent else "must not be sent again"
+    if endpoint.is_read:
+        repeat = "may be sent again, and [while its answer is late](#hedged-requests)"
     delivery = f"Default timeout {endpoint.timeout_s:g} s. A request without a reply {repeat}."
     command = shlex.quote(json.dumps(endpoint.example, ensure_ascii=False))
     classes = ((code, ERROR_CLASSES[code]) for code in endpoint.own_errors)

@@ -41,6 +41,7 @@ FIND_CHAT_MODELS: Final = Endpoint(
     request=FindChatModels,
     reply=ChatModelsFound,
     summary="Return a chat model, or the default one with its fallbacks, and the addresses of their providers.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND, ErrorCode.MODEL_UNAVAILABLE),
     example={},
 )

@@ -270,11 +270,7 @@ _MISSING = (ErrorCode.NOT_FOUND,)
 _CLASHES = (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT)
 
 LIST_PROVIDERS: Final = Endpoint(
-    service=SERVICE,
-    name="list_providers",
-    request=Empty,
-    reply=ProvidersListed,
-    summary="List all providers of models.",
+    SERVICE, "list_providers", Empty, ProvidersListed, "List all providers of models.", is_read=True
 )
 GET_PROVIDER: Final = Endpoint(
     service=SERVICE,
@@ -282,6 +278,7 @@ GET_PROVIDER: Final = Endpoint(
     request=ProviderSelector,
     reply=ProviderRecord,
     summary="Return one provider.",
+    is_read=True,
     raises=_MISSING,
     example={"name": "local"},
 )
@@ -336,6 +333,7 @@ LIST_MODELS: Final = Endpoint(
     request=Empty,
     reply=ModelsListed,
     summary="List all models: those that embed texts, and those that answer chats.",
+    is_read=True,
 )
 GET_MODEL: Final = Endpoint(
     service=SERVICE,
@@ -343,6 +341,7 @@ GET_MODEL: Final = Endpoint(
     request=ModelSelector,
     reply=ModelRecord,
     summary="Return one model.",
+    is_read=True,
     raises=_MISSING,
     example={"id": "use-multilingual-v3"},
 )

@@ -50,5 +50,6 @@ LIST_AUDIT_LOG: Final = Endpoint(
     request=ListAuditLog,
     reply=AuditLogListed,
     summary="List the administrative acts: who did what, when, and from where. Newest first.",
+    is_read=True,
     example={"limit": 20},
 )

@@ -195,5 +195,6 @@ LIST_COMMANDS: Final = Endpoint(
     request=ListCommands,
     reply=CommandsListed,
     summary="List one page of the command library.",
+    is_read=True,
     example={"limit": 10},
 )

@@ -87,6 +87,7 @@ LIST_DEAD_LETTERS: Final = Endpoint(
     request=ListDeadLetters,
     reply=DeadLettersListed,
     summary="List the events that consumers gave up on, oldest first.",
+    is_read=True,
     example={"limit": 20},
 )
 GET_DEAD_LETTER: Final = Endpoint(
@@ -95,6 +96,7 @@ GET_DEAD_LETTER: Final = Endpoint(
     request=DeadLetterSelector,
     reply=DeadLetter,
     summary="Return a dead letter with its event.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     example={"sequence": 7},
 )

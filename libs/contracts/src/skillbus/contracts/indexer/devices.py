@@ -211,6 +211,7 @@ LIST_DEVICES: Final = Endpoint(
     request=ListDevices,
     reply=DevicesListed,
     summary="List one page of the devices of a project.",
+    is_read=True,
     example={"limit": 10},
 )
 LIST_HOMES: Final = Endpoint(
@@ -219,6 +220,7 @@ LIST_HOMES: Final = Endpoint(
     request=ListHomes,
     reply=HomesListed,
     summary="List the homes of a project with the number of their devices.",
+    is_read=True,
 )
 LOAD_HOME: Final = Endpoint(
     service=SERVICE,
@@ -226,6 +228,7 @@ LOAD_HOME: Final = Endpoint(
     request=LoadHome,
     reply=HomeLoaded,
     summary="Return the devices of a home page by page, or say that they are those that the caller has.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     timeout_s=30.0,
     example={"home": "Green House"},

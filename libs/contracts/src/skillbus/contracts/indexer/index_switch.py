@@ -100,6 +100,7 @@ LIST_INDEXES: Final = Endpoint(
     request=Empty,
     reply=IndexesListed,
     summary="List the indexes with their models and the progress of their switches.",
+    is_read=True,
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
 )
 START_SWITCH: Final = Endpoint(

@@ -241,6 +241,7 @@ GET_SKILL: Final = Endpoint(
     request=SkillSelector,
     reply=Skill,
     summary="Return one skill of the catalogue.",
+    is_read=True,
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
@@ -250,6 +251,7 @@ LIST_SKILLS: Final = Endpoint(
     request=ListSkills,
     reply=SkillsListed,
     summary="List one page of the installed skills.",
+    is_read=True,
     example={"limit": 10},
 )
 CHECK_SKILL: Final = Endpoint(
@@ -292,6 +294,7 @@ GET_SKILL_HISTORY: Final = Endpoint(
     request=SkillSelector,
     reply=SkillHistory,
     summary="List the packages of a skill, the current one first.",
+    is_read=True,
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
@@ -301,6 +304,7 @@ GET_STATUS: Final = Endpoint(
     request=Empty,
     reply=IndexerStatus,
     summary="Count skills, other tools, skills that wait to be indexed, devices and their commands.",
+    is_read=True,
 )
 SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill was added to the catalogue.")
 SKILL_UPDATED: Final = Event(

@@ -61,6 +61,7 @@ DESCRIBE_TOOLS: Final = Endpoint(
     request=DescribeTools,
     reply=ToolsDescribed,
     summary="Return the functions that a model can call of up to 100 tools and skills.",
+    is_read=True,
     example={"ids": ["skill:calculate", "builtin:calculate"]},
 )
 MEASURE_TOOLS: Final = Endpoint(
@@ -69,5 +70,6 @@ MEASURE_TOOLS: Final = Endpoint(
     request=MeasureTools,
     reply=ToolsMeasured,
     summary="Return the number of callable tools of a project, and the size of all their definitions.",
+    is_read=True,
     timeout_s=30.0,
 )

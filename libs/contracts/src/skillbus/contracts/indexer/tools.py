@@ -347,6 +347,7 @@ GET_TOOL: Final = Endpoint(
     request=GetTool,
     reply=CatalogueTool,
     summary="Return one tool of the catalogue with its findings and its pending description.",
+    is_read=True,
     raises=_TOOL_NOT_FOUND,
     example={"id": "skill:calculate"},
 )
@@ -356,6 +357,7 @@ LIST_TOOLS: Final = Endpoint(
     request=ListTools,
     reply=ToolsListed,
     summary="List one page of the catalogue, with tools of every type.",
+    is_read=True,
     example={"limit": 10},
 )
 ACCEPT_TOOL: Final = Endpoint(

@@ -107,5 +107,6 @@ EXPORT_KNOWLEDGE: Final = Endpoint(
     request=ExportKnowledge,
     reply=KnowledgeExported,
     summary="Return one page of whole items.",
+    is_read=True,
     example={"limit": 10},
 )

@@ -142,6 +142,7 @@ READ_KNOWLEDGE: Final = Endpoint(
     request=ReadKnowledge,
     reply=KnowledgeRead,
     summary="Return items in their current version, for the index.",
+    is_read=True,
     example={"keys": [{"project": "default", "id": "01890000-0000-7000-8000-000000000000"}]},
 )
 LIST_KNOWLEDGE_DIGESTS: Final = Endpoint(
@@ -150,6 +151,7 @@ LIST_KNOWLEDGE_DIGESTS: Final = Endpoint(
     request=ListKnowledgeDigests,
     reply=KnowledgeDigestsListed,
     summary="List what the index should hold, to compare it with what it holds.",
+    is_read=True,
     example={"limit": 100},
 )
 FIND_KNOWLEDGE: Final = Endpoint(
@@ -158,6 +160,7 @@ FIND_KNOWLEDGE: Final = Endpoint(
     request=FindKnowledge,
     reply=KnowledgeMatched,
     summary="Return the candidates that may be shown, in their current version.",
+    is_read=True,
     example={"ids": ["01890000-0000-7000-8000-000000000000"]},
 )
 KNOWLEDGE_CHANGED: Final = Event(

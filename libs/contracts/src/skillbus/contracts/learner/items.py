@@ -196,6 +196,7 @@ GET_KNOWLEDGE: Final = Endpoint(
     request=GetKnowledge,
     reply=KnowledgeItem,
     summary="Return one item: its current version, a given version, or the version of a given time.",
+    is_read=True,
     raises=_FOUND,
     example={"id": EXAMPLE_ID},
 )
@@ -205,6 +206,7 @@ LIST_KNOWLEDGE: Final = Endpoint(
     request=ListKnowledge,
     reply=KnowledgeListed,
     summary="List one page of items, filtered by type, status, tags, scope, source, owner and words.",
+    is_read=True,
     example={"types": ["business_rule"], "tags": ["auth", "game-id"]},
 )
 UPDATE_KNOWLEDGE: Final = Endpoint(

@@ -319,6 +319,7 @@ GET_LEARNING_JOB: Final = Endpoint(
     request=LearningJobSelector,
     reply=LearningJob,
     summary="Return a job with its progress.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": EXAMPLE_ID},
 )
@@ -328,6 +329,7 @@ LIST_LEARNING_JOBS: Final = Endpoint(
     request=ListLearningJobs,
     reply=LearningJobsListed,
     summary="List the jobs of a project, newest first.",
+    is_read=True,
     example={"limit": 20},
 )
 CANCEL_LEARNING: Final = Endpoint(
@@ -346,6 +348,7 @@ GET_LEARNING_REPORT: Final = Endpoint(
     request=GetLearningReport,
     reply=LearningReport,
     summary="Return one page of a job's report: results of files, items with their evidence, templates, test suites.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": EXAMPLE_ID, "limit": 100},
 )
@@ -364,6 +367,7 @@ LIST_LEARNING_SOURCES: Final = Endpoint(
     request=ListLearningSources,
     reply=LearningSourcesListed,
     summary="List the sources of a project from which nothing is learned.",
+    is_read=True,
     example={"limit": 20},
 )
 LOG_PARSED: Final = Event(

@@ -70,6 +70,7 @@ LIST_KNOWLEDGE_AUDIT: Final = Endpoint(
     request=ListKnowledgeAudit,
     reply=KnowledgeAuditListed,
     summary="List the audit log: who changed what, and when.",
+    is_read=True,
     example={"limit": 10},
 )
 SET_KNOWLEDGE_PARENT: Final = Endpoint(
@@ -89,5 +90,6 @@ GET_KNOWLEDGE_PROJECT: Final = Endpoint(
     request=GetKnowledgeProject,
     reply=KnowledgeProject,
     summary="Return the parent projects from which a project inherits items.",
+    is_read=True,
     example={"project": "default"},
 )

@@ -122,6 +122,7 @@ LIST_PROPOSALS: Final = Endpoint(
     request=ListProposals,
     reply=ProposalsListed,
     summary="List the learned items that wait for review, each with its evidence and the item that it would change.",
+    is_read=True,
     example={"limit": 20},
 )
 GET_PROPOSAL: Final = Endpoint(
@@ -130,6 +131,7 @@ GET_PROPOSAL: Final = Endpoint(
     request=GetProposal,
     reply=WaitingProposal,
     summary="Return the evidence and the proposal of a learned item, also after its review.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": EXAMPLE_ID},
 )

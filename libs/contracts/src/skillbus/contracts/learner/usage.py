@@ -188,6 +188,7 @@ GET_KNOWLEDGE_USAGE: Final = Endpoint(
     request=GetKnowledgeUsage,
     reply=ItemUsage,
     summary="Return how often an item was used, and its feedback.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": "01890000-0000-7000-8000-000000000000"},
 )
@@ -197,6 +198,7 @@ GET_KNOWLEDGE_STATS: Final = Endpoint(
     request=GetKnowledgeStats,
     reply=KnowledgeStats,
     summary="Return statistics of a project: used, never used and stale items, and queries without a result.",
+    is_read=True,
     timeout_s=30.0,
     example={"project": "default"},
 )

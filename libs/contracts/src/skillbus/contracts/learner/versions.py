@@ -150,6 +150,7 @@ GET_KNOWLEDGE_HISTORY: Final = Endpoint(
     request=ListKnowledgeVersions,
     reply=KnowledgeVersionsListed,
     summary="List the versions of an item in full, with actor, time, kind and reason of each change.",
+    is_read=True,
     raises=_NOT_FOUND,
     example={"id": EXAMPLE_ID},
 )
@@ -159,6 +160,7 @@ DIFF_KNOWLEDGE: Final = Endpoint(
     request=DiffKnowledge,
     reply=KnowledgeDiffed,
     summary="Compare two versions of an item field by field, and texts word by word.",
+    is_read=True,
     raises=_NOT_FOUND,
     example={"id": EXAMPLE_ID, "from_version": 1, "to_version": 2},
 )

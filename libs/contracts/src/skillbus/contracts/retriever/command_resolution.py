@@ -235,6 +235,7 @@ SEARCH_COMMANDS: Final = Endpoint(
     request=SearchCommands,
     reply=CommandsFound,
     summary="Find the commands of the library that do what a query asks for, in any language.",
+    is_read=True,
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     timeout_s=10.0,
     example={"query": "把声音调大", "limit": 3},

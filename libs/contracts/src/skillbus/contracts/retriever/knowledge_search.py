@@ -203,6 +203,7 @@ SEARCH_KNOWLEDGE: Final = Endpoint(
     request=SearchKnowledge,
     reply=KnowledgeFound,
     summary="Find the knowledge that fits a query and a scope, in any language.",
+    is_read=True,
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     example={"query": "直播电商模块需要哪些header参数", "scope": "/api/live/*", "top_k": 5},
 )
@@ -212,6 +213,7 @@ BUILD_CONTEXT: Final = Endpoint(
     request=BuildContext,
     reply=ContextBuilt,
     summary="Write the knowledge that fits a query as a context for a model, within a token budget.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     example={"query": "直播电商模块需要哪些header参数", "budget_tokens": 500},
 )

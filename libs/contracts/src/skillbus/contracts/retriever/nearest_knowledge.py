@@ -53,6 +53,7 @@ FIND_NEAREST_KNOWLEDGE: Final = Endpoint(
     request=FindNearestKnowledge,
     reply=NearestKnowledgeFound,
     summary="Find the items of a project that are nearest to texts, without a judgement on them.",
+    is_read=True,
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     timeout_s=30.0,
     example={"texts": [{"text": "直播电商模块的请求需要 header game-id", "scope": "/api/live/*"}]},

@@ -118,6 +118,7 @@ SEARCH_TOOLS: Final = Endpoint(
     request=SearchTools,
     reply=ToolsFound,
     summary="Find the few tools that fit a query in any language.",
+    is_read=True,
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     timeout_s=10.0,
     example={"query": "帮我提交代码", "limit": 3},

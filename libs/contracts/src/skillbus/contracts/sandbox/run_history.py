@@ -159,6 +159,7 @@ LIST_RUNS: Final = Endpoint(
     request=ListRuns,
     reply=RunsListed,
     summary="List the runs of the last day, newest first. At most 10,000 runs of all projects are kept.",
+    is_read=True,
     example={"limit": 20},
 )
 GET_RUN: Final = Endpoint(
@@ -167,6 +168,7 @@ GET_RUN: Final = Endpoint(
     request=RunSelector,
     reply=RunRecord,
     summary="Return the record of a run: its state, limits, usage and artifacts.",
+    is_read=True,
     raises=(ErrorCode.NOT_FOUND,),
     example={"run_id": "0" * 32},
 )

@@ -203,4 +203,5 @@ GET_LIMITS: Final = Endpoint(
     request=Empty,
     reply=SandboxLimits,
     summary="Return the limits, the isolation level and the current load of the sandbox.",
+    is_read=True,
 )

@@ -112,13 +112,13 @@ def end_left_processes(user: int) -> None:
 
     When a service is killed in the first millisecond of a start, the child of bubblewrap waits for bubblewrap forever.
     """
-    for file in Path("/proc").glob("[0-9]*/status"):
+    for pid in [int(name) for name in os.listdir("/proc") if name.isdecimal()]:
         with suppress(OSError):  # it has ended
-            found = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            found = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
             is_adopted = int(found["PPid"]) == 1 and len(found.get("NSpid", "").split()) > 1
             if is_adopted and int(found["Uid"].split()[0]) == user:
-                os.kill(int(file.parent.name), signal.SIGKILL)
-                log.warning("sandbox_process_left", pid=int(file.parent.name))
+                os.kill(pid, signal.SIGKILL)
+                log.warning("sandbox_process_left", pid=pid)
 
 
 def _describe(failures: Mapping[str, Sequence[IsolationLevel]]) -> Iterator[str]:

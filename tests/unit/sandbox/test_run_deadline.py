@@ -21,7 +21,7 @@ class Runs:
 
     at_most_s = 0.0
 
-    async def run(self, request: RunSkill, at_most_s: float) -> None:
+    async def run(self, request: RunSkill, at_most_s: float, *, caller: str) -> None:
         self.at_most_s = at_most_s
         raise AskedError
 

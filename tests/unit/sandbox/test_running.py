@@ -1,7 +1,7 @@
 """Which run comes of a request, and when none does."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,9 +71,16 @@ class FakeIsolation:
         return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=IsolationLevel.FULL)
 
 
-async def ran(runner: SkillRunner, at_most_s: float = 10, control: RunControl | None = None) -> RunOutcome:
-    request, until = RunSkill(name="a"), asyncio.get_running_loop().time() + at_most_s
-    return await runner.run(request, await runner.plan_run(request, until), {}, until, control)
+async def no_files() -> Mapping[str, bytes]:
+    return {}
+
+
+async def ran(
+    runner: SkillRunner, at_most_s: float = 10, control: RunControl | None = None, caller: str = ""
+) -> RunOutcome:
+    request, until = RunSkill(name="a", project=caller or "default"), asyncio.get_running_loop().time() + at_most_s
+    plan = await runner.plan_run(request, until)
+    return await runner.run(request, plan, no_files, until, control, caller=caller)
 
 
 def waiting_of(runner: SkillRunner) -> Callable[[], Awaitable[int]]:
@@ -125,7 +132,7 @@ async def test_a_run_is_one_of_the_project_that_asked_for_it() -> None:
     runner, until = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1), asyncio.get_running_loop().time() + 10
     for project in ("ours", "theirs"):
         request = RunSkill(name="a", project=project)
-        await runner.run(request, await runner.plan_run(request, until), {}, until)
+        await runner.run(request, await runner.plan_run(request, until), no_files, until)
     assert [spec.project for spec in isolation.specs] == ["ours", "theirs"]
 
 
@@ -180,3 +187,37 @@ async def test_a_run_reaches_what_an_operator_approved_and_not_what_its_skill_wa
     for found in (wanting, approved):
         await ran(SkillRunner(FakeSkills(found), isolation, Limits(), 1))
     assert [spec.network for spec in isolation.specs] == [(), (HostPort("b.example", 80),)]
+
+
+async def test_callers_that_wait_get_slots_in_turn_and_their_runs_come_in_order() -> None:
+    isolation = FakeIsolation()
+    runner = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    first = asyncio.create_task(ran(runner))
+    await isolation.began.wait()
+    waiting = [first]
+    for number, caller in enumerate(("flood", "flood", "flood", "calm"), start=1):
+        waiting.append(asyncio.create_task(ran(runner, caller=caller)))
+        await eventually(waiting_of(runner), number.__eq__)
+    isolation.let_go.set()
+    await asyncio.gather(*waiting)
+    assert [spec.project for spec in isolation.specs] == ["default", "flood", "calm", "flood", "flood"]
+
+
+async def test_a_run_that_waits_has_fetched_no_files_yet() -> None:
+    isolation = FakeIsolation()
+    runner = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    first = asyncio.create_task(ran(runner))
+    await isolation.began.wait()
+    fetched: list[int] = []
+
+    async def fetch() -> Mapping[str, bytes]:
+        fetched.append(runner.waiting)
+        return {"a.txt": b"text"}
+
+    request, until = RunSkill(name="a"), asyncio.get_running_loop().time() + 10
+    second = asyncio.create_task(runner.run(request, await runner.plan_run(request, until), fetch, until))
+    await eventually(waiting_of(runner), bool)
+    assert fetched == []
+    isolation.let_go.set()
+    await asyncio.gather(first, second)
+    assert (fetched, isolation.specs[1].files) == ([0], {"a.txt": b"text"})

@@ -50,7 +50,7 @@ class SandboxHandlers:
     now: Callable[[], datetime]
 
     async def run_skill(self, request: RunSkill) -> SkillRan:
-        ran = await self.runs.run(request, _left_s(RUN_SKILL.timeout_s))
+        ran = await self.runs.run(request, _left_s(RUN_SKILL.timeout_s), caller=_name_caller())
         outcome = ran.outcome
         log.info(
             "skill_run",
@@ -64,7 +64,8 @@ class SandboxHandlers:
     async def run_program(self, request: RunProgram) -> SkillRan:
         """Run a program that may call tools through the agent that asks."""
         tools = ToolAccess(partial(self.program_calls.ask, request.line), request.calls, request.call_bytes)
-        ran = await self.programs.run(make_run(request), _left_s(RUN_PROGRAM.timeout_s), tools)
+        left_s = _left_s(RUN_PROGRAM.timeout_s)
+        ran = await self.programs.run(make_run(request), left_s, tools, caller=_name_caller())
         outcome = ran.outcome
         log.info(
             "program_run",
@@ -138,6 +139,12 @@ class SandboxHandlers:
             waiting_now=runner.waiting,
             ceiling=describe_limits(bounds.ceiling),
         )
+
+
+def _name_caller() -> str:
+    """Return whom the request belongs to, as the gateway or a caller on the bus says: slots are given in turn."""
+    origin = headers.origin.get()
+    return "" if origin is None else origin.actor or ""
 
 
 def _left_s(timeout_s: float) -> float:

@@ -28,8 +28,8 @@ class SandboxSettings(BaseSettings):
     """
     program_slots: int = Field(default=2, ge=1)
     """Concurrent programs of `run_code`, besides the runs of skills: a program waits for the skills that it calls."""
-    waiting: int = Field(default=16, ge=0)
-    """Runs that may wait for a slot; more are refused with 429."""
+    waiting: int = Field(default=128, ge=0)
+    """Runs that may wait for a slot, until their callers' deadlines; more are refused with 429."""
     wall_s: float = Field(default=60.0, gt=0, le=3600)
     """Wall-clock limit of a run in seconds, unless its skill declares another; a request can ask for less."""
     cpu_s: int = Field(default=60, ge=1, le=3600)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
@@ -94,8 +95,12 @@ class RunRecorder:
     finish: Callable[[Coroutine[object, object, None]], Awaitable[None]]
     """Does the last work of a run, before the caller gets an answer."""
 
-    async def run(self, request: RunSkill, at_most_s: float, tools: ToolAccess | None = None) -> RecordedRun:
+    async def run(
+        self, request: RunSkill, at_most_s: float, tools: ToolAccess | None = None, *, caller: str = ""
+    ) -> RecordedRun:
         """Run an action to its end or to a limit; the caller waits `at_most_s` seconds. The run may call `tools`.
+
+        `caller` is whom it belongs to: those who wait for a slot get them in turn.
 
         Raises:
             SandboxError: The action was not run.
@@ -106,14 +111,14 @@ class RunRecorder:
         async with AsyncExitStack() as stack:
             line = await stack.enter_async_context(self.lines.open(run_id, request.project, streamed=request.stream))
             order = await self.runner.plan_run(request, until)
-            files = await self.files.fetch_files(request.files, self.input_bytes)
+            fetch = partial(self.files.fetch_files, request.files, self.input_bytes)
             record = self._record(run_id, request, order, at_most_s)
             await self.history.begin(record, chosen=request.run_id is not None)
             await line.announce_start()
             try:
                 with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
                     control = replace(line.control, ends=stack, tools=tools)
-                    outcome = await self.runner.run(request, order, files, until, control)
+                    outcome = await self.runner.run(request, order, fetch, until, control, caller=caller)
             except (SandboxError, RequestError) as error:
                 refused = error if isinstance(error, RequestError) else self.to_wire(error)
                 code = "" if refused is None else refused.code.value

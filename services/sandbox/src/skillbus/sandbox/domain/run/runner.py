@@ -1,10 +1,10 @@
 """Runner of skills: resolves a request to a script, arguments and limits, and runs it in a slot."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Skill
@@ -15,9 +15,12 @@ from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.run.arguments import build_input, check_args, check_argv
 from skillbus.sandbox.domain.run.limits import Limits, resolve_limits
+from skillbus.sandbox.domain.run.slots import RunSlots
 from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.domain.skill import SkillSource, find_entry_point
 
+FetchFiles = Callable[[], Awaitable[Mapping[str, bytes]]]
+"""Fetches the files of a run. Raises RequestError."""
 _LEAST_S: Final = 0.1
 """Shortest time limit of a run that has started."""
 
@@ -50,7 +53,7 @@ class SkillRunner:
         self._limits = limits
         self._ceiling = ceiling or limits
         self._dependencies = dependencies or NoDependencies()
-        self._slots = asyncio.Semaphore(slots)
+        self._slots = RunSlots(slots)
         self.running = 0
         self.waiting = 0
 
@@ -76,14 +79,17 @@ class SkillRunner:
         self,
         request: RunSkill,
         order: PlannedRun,
-        files: Mapping[str, bytes],
+        fetch_files: FetchFiles,
         until: float,
         control: RunControl | None = None,
+        *,
+        caller: str = "",
     ) -> RunOutcome:
         """Run an action, as planned by `plan_run`, to its end or to a limit.
 
-        Waiting for a slot counts against `until`, the caller's deadline in loop time. `control` also cancels a run that
-        still waits for a slot.
+        Waiting for a slot counts against `until`, the caller's deadline in loop time. Callers that wait get slots in
+        turn. The files are fetched once there is a slot: a run that waits holds none. `control` also cancels a run
+        that still waits for a slot.
 
         Raises:
             SandboxError: The action was not run.
@@ -110,7 +116,7 @@ class SkillRunner:
                 if control.cancelled.is_set():
                     return await self._cancel_before_start(_ms_since(began))
                 raise
-            has_slot = await stack.enter_async_context(self._slot(until, control.cancelled))
+            has_slot = await stack.enter_async_context(self._slot(until, control.cancelled, caller))
             waited_ms = _ms_since(began)
             if not has_slot:
                 return await self._cancel_before_start(waited_ms)
@@ -120,7 +126,7 @@ class SkillRunner:
                 runtime=entry.runtime,
                 argv=order.argv,
                 stdin=order.stdin,
-                files=files,
+                files=await fetch_files(),
                 network=tuple(map(HostPort.parse, order.skill.network_approved)),
                 project=request.project,
                 layer=layer,
@@ -145,9 +151,9 @@ class SkillRunner:
         )
 
     @asynccontextmanager
-    async def _slot(self, until: float, cancelled: asyncio.Event) -> AsyncGenerator[bool]:
+    async def _slot(self, until: float, cancelled: asyncio.Event, caller: str) -> AsyncGenerator[bool]:
         """Yield True with a slot, False if the run was cancelled first. A wait ends at the caller's deadline."""
-        if not await self._acquire(until, cancelled):
+        if not await self._acquire(until, cancelled, caller):
             yield False
             return
         self.running += 1
@@ -155,36 +161,34 @@ class SkillRunner:
             yield True
         finally:
             self.running -= 1
-            self._slots.release()
+            self._slots.give_back()
 
-    async def _acquire(self, until: float, cancelled: asyncio.Event) -> bool:
+    async def _acquire(self, until: float, cancelled: asyncio.Event, caller: str) -> bool:
         if cancelled.is_set():
             return False
-        if not self._slots.locked():
-            return await self._slots.acquire()
-        acquiring = asyncio.ensure_future(self._slots.acquire())
+        if self._slots.take_free():
+            return True
+        turn = self._slots.wait_for_turn(caller)
         leaving = asyncio.ensure_future(cancelled.wait())
         left_s = until - asyncio.get_running_loop().time()
+        either: tuple[asyncio.Future[Any], ...] = (turn, leaving)
         self.waiting += 1
         try:
-            await asyncio.wait({acquiring, leaving}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            acquiring.add_done_callback(self._give_back)
+            if not turn.cancel():
+                self._slots.give_back()
             raise
         finally:
             self.waiting -= 1
-            acquiring.cancel()
             leaving.cancel()
-        await asyncio.wait({acquiring, leaving})
-        if acquiring.cancelled() and not cancelled.is_set():
+        if not turn.cancel():
+            return True
+        if not cancelled.is_set():
             raise RequestError(
                 ErrorCode.DEADLINE_EXCEEDED, "No sandbox slot became free before the deadline: try again later."
             )
-        return not acquiring.cancelled()
-
-    def _give_back(self, acquiring: asyncio.Task[Literal[True]]) -> None:
-        if not acquiring.cancelled():
-            self._slots.release()
+        return False
 
 
 def _left_s(until: float) -> float:

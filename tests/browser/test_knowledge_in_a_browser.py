@@ -45,6 +45,8 @@ async def test_a_list_is_filtered_searched_and_paged_and_its_address_shows_other
         await visit.by("next-page").click()
         await expect(visit.by("item")).to_have_count(61 - 50)
         await visit.by("nav-knowledge").click()
+        await expect(visit.by("item")).to_have_count(50)
+        await visit.page.wait_for_load_state()  # the scripts that follow a filter have run
         await visit.by("type").select_option("business_rule")
         await expect(visit.by("total")).to_have_text("60 items")
         await visit.by("type").select_option("")

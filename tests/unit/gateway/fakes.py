@@ -111,6 +111,11 @@ class FakeCaller:
         assert isinstance(reply, endpoint.reply)
         return reply
 
+    async def call_for_json(
+        self, endpoint: Endpoint[RequestT, Message], request: RequestT, *, timeout_s: float | None = None
+    ) -> bytes:
+        return (await self.call(endpoint, request, timeout_s=timeout_s)).model_dump_json().encode()
+
 
 @dataclass
 class FakeStored:

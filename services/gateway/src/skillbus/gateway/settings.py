@@ -35,7 +35,7 @@ class GatewaySettings(BaseSettings):
     """True says that TLS ends in front of the gateway, for example at a proxy. Needed to serve HTTP beyond loopback."""
     requests_per_minute: int = Field(default=6_000, ge=1)
     """Most requests of each API key in a minute, in each replica. The owner's key has no limit."""
-    runs_at_once: int = Field(default=16, ge=1)
+    runs_at_once: int = Field(default=64, ge=1)
     """Most runs of each API key at the same time, in each replica."""
     suggestions_per_hour: int = Field(default=60, ge=1)
     """Most knowledge items that each API key may suggest in an hour, in each replica."""

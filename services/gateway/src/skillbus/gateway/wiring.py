@@ -162,5 +162,5 @@ def _build_app(
     )
     router = build_router(parts, GuardedRoute)
     pages = PageFiles(START_PAGE, ASSETS_PATH, ASSETS, partial(show_page_problem, make_problem_response))
-    metrics = HttpMetrics(bus.metrics.registry)
+    metrics = HttpMetrics(bus.metrics.registry, bus.metrics.admission)
     return build_app(router, TAGS, settings, authenticator, recorder, metrics, mcp, pages)

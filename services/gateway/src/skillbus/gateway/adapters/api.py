@@ -15,12 +15,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from skillbus.common.admission.gate import AdmissionGate
 from skillbus.common.audit_log.recorder import ActRecorder
 from skillbus.contracts.http import OpenAiErrorBody, Problem
 from skillbus.contracts.indexer.commands import CommandSpec
 from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
+from skillbus.gateway.adapters.admission_layer import AdmissionLayer
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
 from skillbus.gateway.adapters.closed_schemas import close_body_schemas
@@ -90,7 +92,7 @@ def build_app(
     mcp: McpEndpoint | None = None,
     pages: PageFiles | None = None,
 ) -> ASGIApp:
-    """Return the application with its layers, outermost first: boundary, body limit, guard, routes."""
+    """Return the application with its layers, outermost first: boundary, body limit, guard, admission, routes."""
     app = GatewayApi(
         title="skillbus",
         version="0.1.0",
@@ -114,8 +116,9 @@ def build_app(
         # Compressed, unlike pages: those hold a token of the session beside what others wrote.
         app.mount(pages.path, GZipMiddleware(_KeptFiles(directory=pages.folder)), name="assets")
     limiter = RateLimiter(settings.requests_per_minute, settings.runs_at_once, settings.suggestions_per_hour)
+    admitted = AdmissionLayer(app, AdmissionGate("http", metrics.admission), show_problem)
     return Boundary(
-        BodyLimit(Guard(app, authenticator, limiter, recorder, show_problem), make_body_limits(settings)), metrics
+        BodyLimit(Guard(admitted, authenticator, limiter, recorder, show_problem), make_body_limits(settings)), metrics
     )
 
 

@@ -10,7 +10,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from skillbus.common.admission.gate import AdmissionMetrics
 from skillbus.common.bus import headers as bus_headers
+from skillbus.gateway.adapters.admission_layer import REFUSED_AT_ONCE
 from skillbus.gateway.adapters.problem_response import make_internal_problem, make_problem_response
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -33,7 +35,8 @@ log = structlog.get_logger(__name__)
 class HttpMetrics:
     """Counters and durations of HTTP requests by route template; the number of paths is unbounded."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, admission: AdmissionMetrics | None = None) -> None:
+        self.admission = admission
         self._requests = Counter(
             "skillbus_http_requests",
             "HTTP requests that got a reply.",
@@ -82,7 +85,8 @@ class Boundary:
         finally:
             method, route, seconds = scope["method"], _get_route(scope), time.perf_counter() - start
             self._metrics.count_reply(method, route, reply.status, seconds)
-            log.info("http_request", method=method, route=route, status=reply.status, ms=round(seconds * 1000, 2))
+            if REFUSED_AT_ONCE not in scope:
+                log.info("http_request", method=method, route=route, status=reply.status, ms=round(seconds * 1000, 2))
             bus_headers.traceparent.reset(token)
 
 

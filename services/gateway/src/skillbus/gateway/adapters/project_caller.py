@@ -6,7 +6,7 @@ It holds for every handler, whatever it takes its project from, so that a mistak
 from skillbus.common.bus import headers as bus_headers
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import JSON
+from skillbus.contracts.message import JSON, Message
 from skillbus.gateway.domain.ports import BusCaller, ReplyT, RequestT
 
 
@@ -29,7 +29,18 @@ class ProjectCaller:
         Raises:
             RequestError: As `BusCaller.call`; `forbidden` for a request about another project.
         """
-        project = getattr(request, "project", None)
-        if project is not None and project != bus_headers.project.get():
-            raise RequestError(ErrorCode.FORBIDDEN, f"{endpoint.name} would be about another project than the request.")
+        _check_project(endpoint, request)
         return await self._caller.call(endpoint, request, timeout_s=timeout_s, content_type=content_type)
+
+    async def call_for_json(
+        self, endpoint: Endpoint[RequestT, Message], request: RequestT, *, timeout_s: float | None = None
+    ) -> bytes:
+        """Send a request and return the reply as JSON. Raises as `call`."""
+        _check_project(endpoint, request)
+        return await self._caller.call_for_json(endpoint, request, timeout_s=timeout_s)
+
+
+def _check_project(endpoint: Endpoint[RequestT, Message], request: Message) -> None:
+    project = getattr(request, "project", None)
+    if project is not None and project != bus_headers.project.get():
+        raise RequestError(ErrorCode.FORBIDDEN, f"{endpoint.name} would be about another project than the request.")

@@ -36,6 +36,12 @@ class BusCaller(Protocol):
         """Send a request and return the reply. Raises RequestError for every other outcome."""
         ...
 
+    async def call_for_json(
+        self, endpoint: Endpoint[RequestT, Message], request: RequestT, *, timeout_s: float | None = None
+    ) -> bytes:
+        """Send a request and return the reply as JSON, to be passed on as it is. Raises as `call`."""
+        ...
+
 
 class OpenedObject(Protocol):
     """Object that is being read."""

@@ -28,6 +28,12 @@ _EVERY_ROUTE: Final[Errors] = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN)
 _EVERY_BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
 
 
+def make_json_response(reply: Message | bytes) -> Response:
+    """Return a reply as JSON: a message, or what a service has written already."""
+    content = reply if isinstance(reply, bytes) else reply.model_dump_json()
+    return Response(content, media_type="application/json")
+
+
 def _list_query_models(handler: Callable[..., object]) -> Iterator[type[Message]]:
     """Yield the classes that FastAPI reads from the parameters of the URL, with the descriptions of their fields."""
     for annotation in get_annotations(handler).values():
@@ -87,6 +93,7 @@ class DocumentedRouter:
         response: type[Response] = JSONResponse,
         example: Mapping[str, object] | None = None,
         body: dict[str, object] | None = None,
+        reply: type[Message] | None = None,
     ) -> None:
         """Add a route for callers with a role.
 
@@ -104,13 +111,15 @@ class DocumentedRouter:
         body_errors = _EVERY_BODY if method in {"POST", "PUT", "PATCH"} else ()
         if example is not None:
             body = {"requestBody": {"content": {"application/json": {"example": dict(example)}}}}
+        # A handler that returns JSON itself has its reply documented here, and FastAPI does not build it again.
+        written: Documented = {} if reply is None else {status: {"model": reply}}
         self.router.add_api_route(
             path,
             handler,
             methods=[method],
             status_code=status,
             response_class=response,
-            responses={**self._document_errors((*errors, *body_errors)), **self.replies},
+            responses={**self._document_errors((*errors, *body_errors)), **self.replies, **written},
             operation_id=handler.__name__,
             openapi_extra={**(body or {}), **rule.to_openapi()},
             tags=[self.tag],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
 from skillbus.common.tools.function_names import encode_name
@@ -47,7 +47,7 @@ from skillbus.gateway.domain.imports.tool_importer import (
 )
 from skillbus.gateway.domain.model_tools import make_schema
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
+from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery, make_json_response
 
 _TOOLS: Final = "/api/tools"
 TOOL_PATH: Final = f"{_TOOLS}/{{id:path}}"
@@ -79,7 +79,7 @@ class ToolRoutes:
     caller: BusCaller
     importer: ToolImporter
 
-    async def search_tools(self, body: ToolSearchBody) -> ToolSearchReply:
+    async def search_tools(self, body: ToolSearchBody) -> Response:
         """Find the few tools that fit a query in any language. If nothing fits, `results` is empty.
 
         With `format`, the reply also has `tools`: the schemas of the callable results, to be passed to a model. With
@@ -87,20 +87,20 @@ class ToolRoutes:
         """
         wanted = body.functions or body.format is not None
         request = SearchTools.model_construct(**{**dict(body), "functions": wanted})
+        if not wanted:  # nothing is added to what was found: it is not even parsed
+            return make_json_response(_append_no_schemas(await self.caller.call_for_json(SEARCH_TOOLS, request)))
         found = await self.caller.call(SEARCH_TOOLS, request)
-        if not wanted:
-            return ToolSearchReply.model_construct(**dict(found))
         described = await describe_hits(partial(self.caller.call, DESCRIBE_TOOLS), body.project, found.results)
         shown = described if body.functions else {}
         hits = tuple(hit.model_copy(update={"functions": shown.get(hit.id)}) for hit in found.results)
         reply = ToolSearchReply.model_construct(**{**dict(found), "results": hits})
         if body.format is None:
-            return reply
+            return make_json_response(reply)
         functions = [function for each in described.values() for function in each]
         references = [ToolReference(id=function.id, action=function.action) for function in functions]
         names = {encode_name(reference): reference for reference in references}
         schemas = (make_schema(name, one, body.format) for name, one in zip(names, functions, strict=True))
-        return reply.model_copy(update={"tools": tuple(schemas), "names": names})
+        return make_json_response(reply.model_copy(update={"tools": tuple(schemas), "names": names}))
 
     async def put_tools(self, request: Request, options: Annotated[ToolImportOptions, Query()]) -> ToolsImported:
         """Add or update tool descriptions. The body is NDJSON, one description per line, or one JSON array.
@@ -180,6 +180,11 @@ class ToolRoutes:
         return await self.caller.call(SET_TOOL_APPROVAL, request)
 
 
+def _append_no_schemas(found: bytes) -> bytes:
+    """Return the JSON of `ToolsFound` as that of a `ToolSearchReply` without schemas."""
+    return found.removesuffix(b"}") + b',"tools":[],"names":{}}'
+
+
 def _check_removal(caller: Principal, ids: Iterable[str]) -> None:
     """Raise RequestError (`forbidden`) unless the caller may remove these tools.
 
@@ -221,7 +226,13 @@ def add_tool_routes(router: DocumentedRouter, routes: ToolRoutes) -> None:
     state_errors, remove_errors = SET_TOOL_STATE.errors, (*REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
     accepted: dict[str, object] = {"digest": "0" * 64}
     router.add(
-        "POST", f"{_TOOLS}/search", Role.READER, routes.search_tools, SEARCH_TOOLS.errors, example=SEARCH_TOOLS.example
+        "POST",
+        f"{_TOOLS}/search",
+        Role.READER,
+        routes.search_tools,
+        SEARCH_TOOLS.errors,
+        example=SEARCH_TOOLS.example,
+        reply=ToolSearchReply,
     )
     router.add("PUT", _TOOLS, Role.EDITOR, routes.put_tools, PUT_TOOLS.errors, body=_DESCRIPTIONS)
     router.add("GET", _TOOLS, Role.READER, routes.list_tools, LIST_TOOLS.errors)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 import structlog
-from fastapi import Path, Query, Request
+from fastapi import Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Send
@@ -32,15 +32,13 @@ from skillbus.contracts.retriever.knowledge_search import (
     BUILD_CONTEXT,
     SEARCH_KNOWLEDGE,
     BuildContext,
-    ContextBuilt,
-    KnowledgeFound,
     SearchKnowledge,
 )
 from skillbus.gateway.domain.access.principal import get_caller
 from skillbus.gateway.domain.knowledge import NDJSON, KnowledgeImporter, KnowledgeImportOptions, open_export
 from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, make_json_response
 from skillbus.gateway.service.knowledge.items import KNOWLEDGE
 from skillbus.gateway.service.knowledge.parameters import ActorInHeader, KnowledgeExportQuery, ParentBody, choose_actor
 
@@ -69,16 +67,16 @@ class KnowledgeBaseRoutes:
     caller: BusCaller
     importer: KnowledgeImporter
 
-    async def search_knowledge(self, body: SearchKnowledge) -> KnowledgeFound:
+    async def search_knowledge(self, body: SearchKnowledge) -> Response:
         """Find the knowledge that fits a query and a scope, in any language. If nothing fits, `results` is empty.
 
         With `explain`, the reply says what each stage did and how each score came about.
         """
-        return await self.caller.call(SEARCH_KNOWLEDGE, body)
+        return make_json_response(await self.caller.call_for_json(SEARCH_KNOWLEDGE, body))
 
-    async def build_context(self, body: BuildContext) -> ContextBuilt:
+    async def build_context(self, body: BuildContext) -> Response:
         """Write the knowledge that fits a query as a context for a model, within a token budget."""
-        return await self.caller.call(BUILD_CONTEXT, body)
+        return make_json_response(await self.caller.call_for_json(BUILD_CONTEXT, body))
 
     async def list_proposals(self, page: Annotated[ListProposals, Query()]) -> ProposalsListed:
         """List the learned items that wait for review, with their evidence and the items that they would change.
@@ -183,7 +181,15 @@ def add_knowledge_base_routes(router: DocumentedRouter, routes: KnowledgeBaseRou
         ("context", Role.READER, routes.build_context, BUILD_CONTEXT),
         ("review", Role.EDITOR, routes.review_knowledge, REVIEW_KNOWLEDGE),
     ):
-        router.add("POST", f"{KNOWLEDGE}/{path}", role, handler, endpoint.errors, example=endpoint.example)
+        router.add(
+            "POST",
+            f"{KNOWLEDGE}/{path}",
+            role,
+            handler,
+            endpoint.errors,
+            example=endpoint.example,
+            reply=endpoint.reply,
+        )
     router.add("POST", f"{KNOWLEDGE}/import", Role.EDITOR, routes.import_knowledge, PUT_KNOWLEDGE.errors, body=_ITEMS)
     export = router.with_replies(_EXPORTED)
     export.add(

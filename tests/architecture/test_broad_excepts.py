@@ -16,7 +16,7 @@ ALLOWED: Final = {
     "libs/common/src/skillbus/common/bus/responder.py": "every request is answered",
     "libs/common/src/skillbus/common/bus/events.py": "a failed event is tried again, then kept for people",
     "libs/vectors/src/skillbus/vectors/edge/calls.py": "the engine raises exceptions of no class of its own",
-    "libs/vectors/src/skillbus/vectors/server.py": "tells an engine's failure from that of its caller",
+    "libs/vectors/src/skillbus/vectors/server/nodes.py": "tells an engine's failure from that of its caller",
     "services/agent/src/skillbus/agent/adapters/mcp/session.py": "the SDK raises what a server makes of it",
     "services/agent/src/skillbus/agent/domain/programs/session.py": "every request of a program is answered",
     "services/agent/src/skillbus/agent/domain/servers/follower.py": "supervises the following of a server",

@@ -104,7 +104,8 @@ def test_compose_gives_a_service_its_own_key_and_the_settings_of_its_zone(servic
     user, seed = USERS[service], f"nats-{service}.seed"
     settings = {name: value for name, value in declared["environment"].items() if name.startswith("SKILLBUS_NATS_")}
     assert settings == {
-        "SKILLBUS_NATS_URL": "nats://nats:4222",
+        "SKILLBUS_NATS_URL": "${SKILLBUS_NATS_URL:-nats://nats:4222}",
+        "SKILLBUS_NATS_REPLICAS": "${SKILLBUS_NATS_REPLICAS:-1}",
         "SKILLBUS_NATS_PROVISION": str(user.provisions).lower(),
         "SKILLBUS_NATS_DISK": "/",
         "SKILLBUS_NATS_SEED_FILE": f"/etc/skillbus/{seed}",

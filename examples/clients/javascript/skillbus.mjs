@@ -10,7 +10,7 @@ export async function open() {
     const seed = NATS_SEED_FILE && (await readFile(NATS_SEED_FILE, "utf8")).trim();
     const authenticator = seed ? nkeyAuthenticator(new TextEncoder().encode(seed)) : undefined;
     const tls = NATS_CA_FILE ? { caFile: NATS_CA_FILE, handshakeFirst: true } : undefined;
-    return connect({ servers: NATS_URL, token: NATS_TOKEN, authenticator, tls });
+    return connect({ servers: NATS_URL.split(","), token: NATS_TOKEN, authenticator, tls });
   }
   const path = `${SKILLBUS_DATA}/connection.json`;
   const note = await readFile(path, "utf8").catch((error) => {

@@ -14,8 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from skillbus.common.background import run_in_background
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.disk_space import MIB
-from skillbus.common.bus.provision import provision
-from skillbus.common.runner import StartError, settle_memory
+from skillbus.common.runner import StartError, provision_bus, settle_memory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.gateway.adapters.start_checks import CheckedStart, check_start, read_owner_key
@@ -113,7 +112,7 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         address = nats.address
         bus_settings = BusSettings(url=address.url, token=SecretStr(address.token))
         bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry(), disk))
-        await provision(bus.jetstream)
+        await provision_bus(bus, bus_settings)
         await stack.enter_async_context(run_in_background(*StorageWatch(disk, settings.data, bus, nats).jobs))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=settings.data).open_loopback()))
         open_services = await importing

@@ -125,9 +125,22 @@ async def send(bus: Bus, process: Program, requests: list[Sequence[JsonValue]]) 
     gone.cancel()
 
 
+async def audit(bus: Bus, process: Program) -> IndexAudited | None:
+    """Compare records and index; None if the process is killed meanwhile, as it may be just after its last write."""
+    gone = asyncio.create_task(process.wait())
+    asked = asyncio.create_task(bus.caller.call(AUDIT_INDEX, AuditIndex(), timeout_s=60))
+    await asyncio.wait([gone, asked], return_when=asyncio.FIRST_COMPLETED)
+    gone.cancel()
+    if not asked.done():
+        asked.cancel()
+        return None
+    return asked.result().model_copy(update={"knowledge_problem": None})  # no learner is running
+
+
 async def imported(directory: Path, described: Sequence[JsonValue], kills: Sequence[Kill]) -> Outcome:
     """What is there after an import in which an indexer was killed at these points, and another went on."""
     requests = [described[at : at + REQUEST] for at in range(0, len(described), REQUEST)]
+    audited: IndexAudited | None = None
     deaths = 0
     async with open_nats_server(directory / "nats") as server:
         settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
@@ -137,15 +150,15 @@ async def imported(directory: Path, described: Sequence[JsonValue], kills: Seque
                 for kill in [*kills, None]:
                     async with a_process(server, bus, directory) as process, killed(bus, process, kill):
                         await send(bus, process, requests)
+                        audited = None if requests else await audit(bus, process)
                         deaths += process.returncode is not None
-                        if not requests:
-                            audited = await bus.caller.call(AUDIT_INDEX, AuditIndex(), timeout_s=60)
-                            audited = audited.model_copy(update={"knowledge_problem": None})  # no learner is running
-                            break
+                    if audited is not None:
+                        break
             everything = {"created_at", "updated_at"}
             records = {
                 r.id: r.model_dump(mode="json", exclude=everything) async for r in open_tools(bus).iterate_records()
             }
+    assert audited is not None
     return Outcome(records, await points(directory), audited, deaths)
 
 

@@ -28,6 +28,8 @@ class CountingStore:
     live: str | None = LIVE.collection
     counted: list[models.Filter | None] = field(default_factory=list)
     asked: list[Sequence[models.QueryRequest]] = field(default_factory=list)
+    read: list[Sequence[str]] = field(default_factory=list)
+    revision: int | None = None
 
     async def resolve_alias(self, alias: str) -> str | None:
         return self.live
@@ -54,7 +56,12 @@ class CountingStore:
         with_payload: PayloadFields = True,
         with_vectors: VectorNames = False,
     ) -> list[models.Record]:
-        return []
+        self.read.append(ids)
+        payload = {"tool_id": "id", "name": f"at {self.revision}", "description": ""}
+        return [models.Record(point, payload) for point in ids if point != "gone"]
+
+    def get_revision(self, collection: str) -> int | None:
+        return self.revision
 
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         self.counted.append(condition)
@@ -116,3 +123,25 @@ async def test_without_candidates_of_a_type_nothing_is_asked() -> None:
     store = CountingStore()
     wanted = WantedTools("default", (), (), (), 20, each_type=True)
     assert await VectorTools(store).find_candidates(LIVE, QUERY, wanted) == []
+
+
+async def test_tools_are_read_once_at_a_revision_and_again_after_a_write() -> None:
+    store = CountingStore(revision=1)
+    tools = VectorTools(store)
+    for points, read in ((["a", "b"], ["a", "b"]), (["a", "b", "c", "gone"], ["c", "gone"]), (["gone"], ["gone"])):
+        found = await tools.load_tools(LIVE, points, functions=False)
+        assert list(found) == [point for point in points if point != "gone"]
+        assert store.read[-1] == read
+    store.revision = 2
+    assert (await tools.load_tools(LIVE, ["a"], functions=False))["a"].name == "at 2"
+
+
+@pytest.mark.parametrize(("revision", "functions"), [(None, False), (1, True)])
+async def test_tools_are_read_each_time_where_others_may_write_or_their_functions_are_wanted(
+    revision: int | None, functions: bool
+) -> None:
+    store = CountingStore(revision=revision)
+    tools = VectorTools(store)
+    for _ in range(2):
+        await tools.load_tools(LIVE, ["a"], functions=functions)
+    assert store.read == [["a"], ["a"]]

@@ -58,9 +58,9 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     handlers = RetrieverHandlers(knowledge, usage, store)
     health = ServiceHealth(SERVICE, (handlers.check_store,))
     routes = [
-        route(contract.SEARCH_TOOLS, search.search_tools, permits=settings.permits),
-        route(SEARCH_COMMANDS, commands.search_commands, permits=settings.permits),
-        route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
+        route(contract.SEARCH_TOOLS, search.search_tools, permits=settings.permits, adapts=True),
+        route(SEARCH_COMMANDS, commands.search_commands, permits=settings.permits, adapts=True),
+        route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits, adapts=True),
         route(BUILD_CONTEXT, contexts.build_context, permits=settings.permits),
         route(FIND_NEAREST_KNOWLEDGE, nearest.find_nearest, permits=4),
         route(PARSE_QUERY, resolver.parse_query, permits=settings.permits),

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from skillbus.contracts.retriever.search_explanation import (
@@ -18,6 +19,10 @@ from skillbus.relevance.score import EvidenceParts, compute_probability
 
 _MOST: Final = 50.0
 """Bound of a part of a score: a cosine of 0 has an infinite one, which no reply can carry."""
+_KEPT_TEXTS: Final = 2_048
+"""Texts of hits whose words are kept: the same entries are found again and again."""
+_KEPT_CHARACTERS: Final = 1_000
+"""Longest of them: together they take a few megabytes."""
 _BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 
@@ -105,8 +110,20 @@ def find_parts(terms: Sequence[str], parts: Mapping[str, str]) -> tuple[str, ...
     chinese = [term for term in terms if not term.isascii()]
     found = list[str]()
     for name, text in parts.items():
-        words = f" {_BOUNDARY.sub(' ', text).lower()}" if text else ""
+        words = ""
+        if text:
+            words = _keep_words(text) if len(text) <= _KEPT_CHARACTERS else _separate_words(text)
         joined = words.replace(" ", "") if chinese else ""
         if any(stem in words for stem in stems) or any(term in joined for term in chinese):
             found.append(name)
     return tuple(found)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _keep_words(text: str) -> str:
+    return _separate_words(text)
+
+
+def _separate_words(text: str) -> str:
+    """Return a text in lower case, with a space before each word."""
+    return f" {_BOUNDARY.sub(' ', text).lower()}"

@@ -112,13 +112,15 @@ def end_left_processes(user: int) -> None:
 
     When a service is killed in the first millisecond of a start, the child of bubblewrap waits for bubblewrap forever.
     """
-    for pid in [int(name) for name in os.listdir("/proc") if name.isdecimal()]:
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
         with suppress(OSError):  # it has ended
-            found = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+            found = dict(line.split(":", 1) for line in folder.joinpath("status").read_text().splitlines())
             is_adopted = int(found["PPid"]) == 1 and len(found.get("NSpid", "").split()) > 1
             if is_adopted and int(found["Uid"].split()[0]) == user:
-                os.kill(pid, signal.SIGKILL)
-                log.warning("sandbox_process_left", pid=pid)
+                os.kill(int(folder.name), signal.SIGKILL)
+                log.warning("sandbox_process_left", pid=int(folder.name))
 
 
 def _describe(failures: Mapping[str, Sequence[IsolationLevel]]) -> Iterator[str]:

@@ -242,6 +242,9 @@ COMMANDS: Final[Entries] = {
             ),
         },
     ),
+    "bench": CommandEntry(
+        "load.commands:measure_load", "Measure how many searches a running server answers, and how fast."
+    ),
     "providers": GroupEntry(
         "Manage providers of embedding models and chat models.",
         "skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY",

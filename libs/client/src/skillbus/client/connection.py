@@ -123,6 +123,10 @@ class AsyncConnection:
     ) -> None:
         await self.close()
 
+    def build_request(self, call: Call) -> httpx.Request:
+        """Build the request that `send` sends for a call, for callers that send it themselves."""
+        return self._http.build_request(call.method, call.path, **call.parts)
+
     async def send(self, call: Call) -> httpx.Response:
         """Send a call and return its successful response."""
         plan = RetryPlan(call, self._retries)

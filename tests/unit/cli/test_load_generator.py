@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from itertools import repeat
+from itertools import islice, repeat
 
 import httpx
 
+from skillbus.cli.load.commands import make_new_texts
 from skillbus.cli.load.generator import LoadGenerator, LoadSamples
 from skillbus.cli.load.http_sender import encode_request, parse_address
 from skillbus.cli.load.report import LatencyPercentiles, LoadPhase
@@ -147,6 +148,12 @@ async def test_replies_in_parts_and_closed_connections_are_read_to_their_end() -
     async with open_generator(answer) as generator:
         samples = await generator.send_open(rate=100, duration_s=0.06)
     assert (len(samples.answered), samples.failed) == (6, {})
+
+
+def test_new_texts_are_new_in_every_measurement() -> None:
+    first, second = (set(islice(make_new_texts(["a", "b"]), 5)) for _ in range(2))
+    assert len(first | second) == 10
+    assert all(text.startswith(("a ", "b ")) for text in first)
 
 
 def test_percentiles_are_by_nearest_rank() -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import count, cycle
+from secrets import token_hex
 from typing import Annotated, Final
 
 import httpx
@@ -95,9 +96,6 @@ async def measure_load(
         raise CliError(
             f"there are no {_NOUNS[kind]} to make queries of", "Import some, or give queries with --queries FILE."
         )
-    # Shows errors as every command does. Texts that were sent once are kept by the server.
-    for text in texts:
-        await session.connection.send("POST", _PATHS[kind], wait_s=wait_s, json=_build_body(session, kind, text))
     client = session.connection.client
     generator = LoadGenerator(
         parse_address(httpx.URL(client.url)), _encode_requests(session, kind, texts, are_new=new), wait_s
@@ -105,13 +103,19 @@ async def measure_load(
     phases: list[LoadPhase] = []
     try:
         with session.output.show_steps() as show_step:
+            # Shows errors as every command does. Texts that were sent once are kept by the server.
+            for done, text in enumerate(texts):
+                show_step("bench", "sending each query once", done, len(texts))
+                body = _build_body(session, kind, text)
+                await session.connection.send("POST", _PATHS[kind], wait_s=wait_s, json=body)
             closed = connections or (() if rates else _CLOSED)
+            total = len(closed) + len(rates or ()) if connections or rates else len(closed) + 1
             for number in closed:
-                show_step("bench", f"closed loop, {number} at once", len(phases), len(closed) + len(rates or ()))
+                show_step("bench", f"closed loop, {number} at once", len(phases), total)
                 samples = await generator.send_closed(number, duration)
                 phases.append(LoadPhase.from_samples(samples, connections=number))
             for rate in _choose_rates(rates, connections, phases):
-                show_step("bench", f"open loop, {rate:g}/s", len(phases), len(closed) + len(rates or ()))
+                show_step("bench", f"open loop, {rate:g}/s", len(phases), total)
                 samples = await generator.send_open(rate, duration)
                 phases.append(LoadPhase.from_samples(samples, rate=rate))
     finally:
@@ -135,7 +139,7 @@ def _build_body(session: Session, kind: SearchKind, text: str) -> dict[str, obje
 
 
 def _encode_requests(session: Session, kind: SearchKind, texts: Sequence[str], *, are_new: bool) -> Iterator[bytes]:
-    """Yield requests without end. New texts get a number each; others are encoded once."""
+    """Return requests without end. Texts that are not new are encoded once."""
     client = session.connection.client
 
     def encode(text: str) -> bytes:
@@ -143,8 +147,15 @@ def _encode_requests(session: Session, kind: SearchKind, texts: Sequence[str], *
         return encode_request(client.build_request(Call("POST", _PATHS[kind], {"json": body}, None)))
 
     if are_new:
-        return (encode(f"{text} {number}") for number, text in zip(count(1), cycle(texts), strict=False))
+        return map(encode, make_new_texts(texts))
     return cycle([encode(text) for text in texts])
+
+
+def make_new_texts(texts: Sequence[str]) -> Iterator[str]:
+    """Yield variants of texts without end: no two are the same, nor the same as those of another call."""
+    call = token_hex(4)
+    for number, text in zip(count(1), cycle(texts), strict=False):
+        yield f"{text} {call} {number}"
 
 
 def _read_queries(file: str) -> list[str]:

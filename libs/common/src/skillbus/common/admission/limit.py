@@ -9,9 +9,8 @@ concurrency-limits (Gradient2, 2018), after TCP Vegas (Brakmo and Peterson, 1995
 
 A service that is saturated from its start never shows its latency without a queue. So it is measured: the first
 window, if it ends within a second, and one after every ten seconds run with the lowest limit, as BBR does (Cardwell et
-al. 2016, ProbeRTT). A
-window takes the requests that began in it, as a round of Vegas does. Latencies are smoothed means, not minima:
-the fastest of requests of two sorts would make all others look like a queue.
+al. 2016, ProbeRTT). A window takes the requests that began in it, as a round of Vegas does. Latencies are smoothed
+means, not minima: the fastest of requests of two sorts would make all others look like a queue.
 """
 
 import math

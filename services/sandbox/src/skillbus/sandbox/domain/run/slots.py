@@ -5,9 +5,9 @@ from collections import OrderedDict, deque
 
 
 class RunSlots:
-    """Slots. Callers that wait get them in turn, and each caller's runs come in their order.
+    """Free slots and the callers that wait for one. Callers get slots in turn; the runs of a caller keep their order.
 
-    A caller that starts a hundred runs at once so delays a run of another caller by one run at a time.
+    So a caller that starts a hundred runs at once delays each run of another caller by one run, not by a hundred.
     """
 
     def __init__(self, count: int) -> None:
@@ -15,7 +15,7 @@ class RunSlots:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     def take_free(self) -> bool:
-        """Take a slot if one is free. Return whether it was taken."""
+        """Take a slot if one is free. Return True if it was taken."""
         if not self._free:
             return False
         self._free -= 1

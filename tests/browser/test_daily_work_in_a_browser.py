@@ -7,7 +7,7 @@ import os
 import zipfile
 
 import pytest
-from playwright.async_api import FilePayload, expect
+from playwright.async_api import FilePayload, Route, expect
 
 from skillbus.common.archive import PackedFile, pack_files
 from skillbus.common.testing import eventually
@@ -63,6 +63,23 @@ async def test_a_tool_is_found_and_tried_by_a_form_from_its_schema(visitors: Vis
         await visit.page.locator("[data-argument=expression]").fill("(1 + 2) * 7")
         await visit.page.locator("[data-argument=expression]").press("Enter")
         await expect(visit.by("output")).to_contain_text("21")
+
+
+async def test_a_form_that_is_submitted_before_its_script_has_come_waits_for_it(visitors: Visitors) -> None:
+    async with visitors.open("/tools?text=calculate") as visit:
+        submitted = asyncio.Event()
+
+        async def delay(route: Route) -> None:
+            await submitted.wait()
+            await route.continue_()
+
+        await visit.page.route("**/tools*.js*", delay)
+        await visit.by("tool").get_by_role("link", name="calculate").first.click(no_wait_after=True)
+        await visit.page.locator("[data-argument=expression]").fill("(1 + 2) * 7")
+        await visit.page.locator("[data-argument=expression]").press("Enter", no_wait_after=True)
+        submitted.set()
+        await expect(visit.by("output")).to_contain_text("21")
+        assert "?" not in visit.path
 
 
 async def test_chosen_tools_are_disabled_and_enabled_and_each_row_shows_its_state(visitors: Visitors) -> None:

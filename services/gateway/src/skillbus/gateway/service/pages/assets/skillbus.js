@@ -2,7 +2,22 @@
 // Forms with data-api send their fields as JSON to the REST API, with the token of the session. What was typed stays in
 // the form after an error, and in this browser until it was saved.
 
-const page = document.body.dataset;
+// This script runs before the body is parsed, the other ones after it.
+const page = document.documentElement.dataset;
+
+// What is submitted before those have run waits for them: the browser would send its fields in the address of the page.
+const earlyForms = new Map();
+function holdSubmit(event) {
+  if (event.target.hasAttribute("method")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  earlyForms.set(event.target, event.submitter);
+}
+document.addEventListener("submit", holdSubmit, { capture: true });
+document.addEventListener("DOMContentLoaded", () => {
+  document.removeEventListener("submit", holdSubmit, { capture: true });
+  for (const [form, button] of earlyForms) form.requestSubmit(button);
+});
 
 function showError(form, text) {
   const place = form.querySelector("[data-error]") || document.getElementById("notice");
@@ -368,15 +383,17 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form[method=get] [disabled]")) field.disabled = false;
 });
-for (const form of document.querySelectorAll("form[data-draft]")) {
-  restoreDraft(form);
-  form.addEventListener("input", () => keepDraft(form));
-}
-for (const area of document.querySelectorAll("textarea[data-preview]")) {
-  let waiting = null;
-  area.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => showPreview(area), 250);
-  });
-  if (area.value) showPreview(area);
-}
+document.addEventListener("DOMContentLoaded", () => {
+  for (const form of document.querySelectorAll("form[data-draft]")) {
+    restoreDraft(form);
+    form.addEventListener("input", () => keepDraft(form));
+  }
+  for (const area of document.querySelectorAll("textarea[data-preview]")) {
+    let waiting = null;
+    area.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => showPreview(area), 250);
+    });
+    if (area.value) showPreview(area);
+  }
+});

@@ -74,9 +74,9 @@ async def test_a_form_that_is_submitted_before_its_script_has_come_waits_for_it(
             await route.continue_()
 
         await visit.page.route("**/tools*.js*", delay)
-        await visit.by("tool").get_by_role("link", name="calculate").first.click(no_wait_after=True)
+        await visit.by("tool").get_by_role("link", name="calculate").first.click()
         await visit.page.locator("[data-argument=expression]").fill("(1 + 2) * 7")
-        await visit.page.locator("[data-argument=expression]").press("Enter", no_wait_after=True)
+        await visit.page.locator("[data-argument=expression]").press("Enter")
         submitted.set()
         await expect(visit.by("output")).to_contain_text("21")
         assert "?" not in visit.path

@@ -3,7 +3,7 @@
 
 const keptForm = document.querySelector("[data-keep]");
 const keptPlace = document.querySelector("[data-kept]");
-const keptKey = `skillbus evaluation ${document.documentElement.dataset.caller} ${document.documentElement.dataset.project} ${keptPlace.dataset.kept}`;
+const keptKey = `skillbus evaluation ${page.caller} ${page.project} ${keptPlace.dataset.kept}`;
 const mostKept = 1000;
 
 function readKept() {

@@ -30,6 +30,9 @@ class VectorTools(LiveCollection):
         self._kept: LRUCache[tuple[str, int, str], IndexedTool] = LRUCache(_KEPT_TOOLS)
         """Tools without functions by collection, its revision, and point."""
 
+    def get_revision(self, live: LiveIndex) -> int | None:
+        return self._store.get_revision(live.collection)
+
     async def count_matching(self, live: LiveIndex, wanted: WantedTools) -> int:
         return await self._count(live, make_tool_filter(wanted, wanted.tool_types))
 
@@ -40,7 +43,7 @@ class VectorTools(LiveCollection):
         return await self._search(live, query, [make_tool_filter(wanted, types) for types in groups], wanted.count)
 
     async def load_tools(self, live: LiveIndex, points: Sequence[str], *, functions: bool) -> Mapping[str, IndexedTool]:
-        if functions or (revision := self._store.get_revision(live.collection)) is None:
+        if functions or (revision := self.get_revision(live)) is None:
             return await self._read_tools(live, points, (*_PAYLOAD, _FUNCTIONS) if functions else _PAYLOAD)
         keys = {point: (live.collection, revision, point) for point in points}
         tools = {point: tool for point, key in keys.items() if (tool := self._kept.get(key)) is not None}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
@@ -12,6 +12,7 @@ from skillbus.relevance.score import compute_least_evidence, compute_probability
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.domain.explanation import StageTimer, group_drops
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder, keep_side
+from skillbus.retriever.domain.tools.answer_cache import ToolAnswerCache, ToolAnswerKey
 from skillbus.retriever.domain.tools.explanation import ToolDrops, describe_drops, list_shown, split_score
 from skillbus.retriever.domain.tools.hit import IndexedTool, make_tool_hit
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
@@ -36,6 +37,10 @@ class WantedTools:
 
 class ToolIndex(Protocol):
     """The index of tools. Every method raises StoreUnavailableError."""
+
+    def get_revision(self, live: LiveIndex) -> int | None:
+        """Return a number that every write to the index changes; None where others may write unnoticed."""
+        ...
 
     async def find_live_index(self) -> LiveIndex | None:
         """Return the index that is searched now; None while no tool was ever indexed."""
@@ -85,6 +90,7 @@ class ToolSearch:
     """Candidates of each side, at least."""
     fits: float
     """Score that the best of many tools must reach, or nothing is found."""
+    answers: ToolAnswerCache = field(default_factory=ToolAnswerCache)
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
         """Return the tools that fit, best first.
@@ -101,6 +107,10 @@ class ToolSearch:
         embedded = await self.embedder.embed_query(request.query, parts, live.fingerprint)
         query = keep_side(embedded, request.side)
         timer.end_stage("embed", 0)
+        indexed = await self.index.count_project(live, request.project)
+        key = ToolAnswerKey.make(request, live, self.index.get_revision(live), query, indexed)
+        if (known := self.answers.get_answer(key)) is not None:
+            return known.model_copy(update={"took_ms": timer.measure_ms()})
         wanted = self._make_wanted(request)
         if request.explain:
             timer.end_stage("filter", await self.index.count_matching(live, wanted))
@@ -108,7 +118,6 @@ class ToolSearch:
         timer.end_stage("candidates", len(candidates))
         ranked = rank_candidates(candidates, query.relevance, live.items)
         timer.end_stage("rank", len(ranked))
-        indexed = await self.index.count_project(live, request.project)
         least = compute_least_evidence(self.fits, indexed)
         fitting = _select_fitting(ranked, request.threshold, least)
         loaded = await self._load(live, fitting, request)
@@ -126,7 +135,7 @@ class ToolSearch:
                 terms=tuple(query.terms),
                 dropped=group_drops(await self._describe_drops(live, request, ranked, fitting, loaded, found)),
             )
-        return ToolsFound(
+        answer = ToolsFound(
             results=hits,
             degraded="lexical" if embedded.dense is None else None,
             model=query.model,
@@ -134,6 +143,8 @@ class ToolSearch:
             explanation=explanation,
             took_ms=timer.measure_ms(),
         )
+        self.answers.keep_answer(key, answer)
+        return answer
 
     async def _describe_drops(
         self,

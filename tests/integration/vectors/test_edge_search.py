@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
-from skillbus.vectors import DENSE, CollectionSpec, VectorStore, models, open_vector_store, point_id
+from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, models, open_vector_store, point_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -17,6 +17,8 @@ DIM = 16
 SPEC = CollectionSpec(dim=DIM, tenant="project", keywords=("kind", "side"))
 NORTH = np.eye(DIM)[0]
 OTHERS = point_id("of another project")
+WORD = 17
+"""Index of a word that every second point has, the later the more often."""
 
 
 def kind_of(row: int) -> str:
@@ -42,7 +44,10 @@ async def store(tmp_path_factory: pytest.TempPathFactory, rows: NDArray[np.float
         points = [
             models.PointStruct(
                 id=point_id(str(at)),
-                vector={DENSE: row.tolist()},
+                vector={
+                    DENSE: row.tolist(),
+                    LEXICAL: models.SparseValues(indices=[WORD if at % 2 else 1], values=[1 + at / POINTS]),
+                },
                 payload={"project": "p", "kind": kind_of(at), "side": side_of(row)},
             )
             for at, row in enumerate(rows)
@@ -69,6 +74,32 @@ async def test_the_nearest_of_a_kind_are_those_that_a_scan_finds(
     best = sorted((float(rows[at] @ query) for at in passing), reverse=True)[:limit]
     assert {hit.id for hit in hits} <= {point_id(str(at)) for at in passing}
     assert [hit.score for hit in hits] == pytest.approx(best, abs=1e-3)  # the store rounds to float16
+
+
+@pytest.mark.parametrize("kind", ["a", "b", "nobody"])
+@pytest.mark.parametrize("limit", [1, 10, 200, 2_000])
+async def test_the_points_of_a_kind_that_have_a_word_are_those_that_a_scan_finds(
+    store: VectorStore, kind: str, limit: int
+) -> None:
+    word = models.SparseValues(indices=[WORD], values=[1.0])
+    request = models.QueryRequest(query=word, using=LEXICAL, filter=only(project="p", kind=kind), limit=limit)
+    [hits] = await store.query("points", [request])
+    passing = [at for at in range(POINTS) if kind_of(at) == kind and at % 2]
+    assert [hit.id for hit in hits] == [point_id(str(at)) for at in reversed(passing)][:limit]
+
+
+@pytest.mark.parametrize("kind", ["a", "b"])
+async def test_words_score_the_same_with_and_without_a_filter(store: VectorStore, kind: str) -> None:
+    word = models.SparseValues(indices=[WORD], values=[1.0])
+    asked = [
+        models.QueryRequest(query=word, using=LEXICAL, filter=condition, limit=400)
+        for condition in (None, only(project="p", kind=kind))
+    ]
+    without, having = await store.query("points", asked)
+    scores = {hit.id: hit.score for hit in without}
+    shared = [hit for hit in having if hit.id in scores]
+    assert len(shared) > 100
+    assert [hit.score for hit in shared] == [scores[hit.id] for hit in shared]
 
 
 async def test_one_condition_that_all_points_pass_changes_nothing(

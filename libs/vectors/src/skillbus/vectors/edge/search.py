@@ -1,9 +1,10 @@
 """Batches of queries on a shard of Qdrant Edge, with a faster plan for filters that many points pass (ADR 0012).
 
 With several conditions the engine tests every point: 50,000 points of which half pass took 5.6 ms, without a filter
-0.7 ms, and with one condition 1.6 ms, through its index. So the nearest of all points are found first, some more
-than requested, and only those are tested. Every passing point that is nearer than the last of them is among them. If
-too few of them pass, the filtered scan follows.
+0.7 ms, and with one condition 1.6 ms, through its index. On the lexical side it tests every point that has a word of
+the query: 5,000 points that all pass three conditions took 3.8 ms, without a filter 0.1 ms. So the nearest of all
+points are found first, some more than requested, and only those are tested. Every passing point that is nearer than the
+last of them is among them. If too few of them pass, the filtered scan follows.
 
 With one condition the plan pays only if all points pass, as in a store of one project: 10,000 points took 0.16 ms
 instead of 0.25. Whether all pass is the engine's estimate, which is free; the points are tested in any case.
@@ -23,8 +24,8 @@ _WIDE: Final = 0.15
 """Share of passing points from which an unfiltered scan is faster."""
 _SPARE: Final = 1.5
 _LEAST_SPARE: Final = 32
-_LEAST_POINTS: Final = 5_000
-"""With fewer points either plan takes half a millisecond."""
+_LEAST_POINTS: Final = 1_000
+"""With fewer points either plan takes a fifth of a millisecond."""
 
 
 def search_shard(
@@ -54,7 +55,7 @@ def _plan_unfiltered(
     shard: edge.EdgeShard, request: models.QueryRequest, own: edge.Filter | None, points: int
 ) -> int | None:
     """Return the limit of the unfiltered query; None if the filtered query is faster."""
-    if request.filter is None or points < _LEAST_POINTS or not isinstance(request.query, list):
+    if request.filter is None or points < _LEAST_POINTS:
         return None
     if request.offset or request.score_threshold is not None or _names_points(request.filter):
         return None

@@ -173,7 +173,7 @@ async def open_service(folder: Path, isolation: Isolation) -> AsyncGenerator[Ser
         async def get(request: SkillSelector) -> Skill:
             return skills[request.name]
 
-        responder = Responder(bus.client, "indexer", "0.1.0", bus.metrics)
+        responder = Responder(bus.client, "indexer", "0.1.0", bus.metrics, bus.local_endpoints)
         await responder.start(route(GET_SKILL, get))
         stack.push_async_callback(responder.drain)
         sandbox = SandboxSettings(data=folder / "sandbox", waiting=CALLERS)

@@ -47,7 +47,7 @@ class BusSkills:
         self._root.mkdir(parents=True)
 
     async def get_skill(self, project: str, name: str) -> Skill:
-        return await self._caller.call(GET_SKILL, SkillSelector(project=project, name=name))
+        return await self._caller.call(GET_SKILL, SkillSelector(project=project, name=name), allow_local=True)
 
     @asynccontextmanager
     async def unpack_skill(self, skill: Skill) -> AsyncGenerator[Path]:

@@ -12,9 +12,10 @@ from typing import Final
 from skillbus.contracts.indexer.devices import Device
 from skillbus.contracts.retriever.command_resolution import RecallReason
 from skillbus.contracts.retriever.query_ir import QueryIR
+from skillbus.queryir.chinese.lexicon import load_lexicon
 from skillbus.queryir.device_types import find_type, select_type
 from skillbus.queryir.home import Home
-from skillbus.queryir.writing import fold_name
+from skillbus.queryir.writing import fold_name, is_han
 
 _CONFIDENCE: Final[Mapping[RecallReason, float]] = {
     RecallReason.NAME_HIT: 1.0,
@@ -133,11 +134,21 @@ def _read_scope(query: QueryIR, home: Home) -> _Scope:
 
 
 def _find_rooms(word: str, home: Home) -> tuple[str, ...]:
-    """Return the rooms of a folded name: the one with it, or those that sound like it or differ in one character."""
+    """Return the rooms of a folded name: the one with it, those of its kind, or those that sound like it or differ in
+    one character."""
     if word in home.by_room:
         return (word,)
+    if kinds := _find_kinds(word, home):
+        return kinds
     names = home.similar_rooms
     return names.find_same_sound(word) or names.find_one_error(word)
+
+
+def _find_kinds(word: str, home: Home) -> tuple[str, ...]:
+    """Return the rooms of a kind: 主卧 and 次卧 for 卧室, Guest Bedroom for `bedroom`, 一号教室 for 教室."""
+    narrower = load_lexicon().narrower_rooms.get(word, ())
+    end = word if len(word) > 1 and is_han(word[0]) else f" {word}"
+    return tuple(room for room in home.by_room if room in narrower or room.endswith(end))
 
 
 def _find_excluded(word: str, home: Home) -> Sequence[Device] | None:

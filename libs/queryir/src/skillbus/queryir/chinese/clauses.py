@@ -16,6 +16,7 @@ from skillbus.queryir.chinese.lexicon import Sense, SenseKind
 from skillbus.queryir.chinese.roles import (
     HEADS,
     find_acting_verbs,
+    find_excess,
     is_particle,
     is_request_step,
     is_verb,
@@ -44,6 +45,8 @@ class _Piece:
 
     def __init__(self, words: Sequence[ChineseWord]) -> None:
         self.words = settle_names(words)
+        self.is_alone = False
+        """True if no clause of the sentence asks for something by itself."""
 
     def plays(self, *kinds: SenseKind) -> bool:
         return any(word.plays(*kinds) for word in self.words)
@@ -79,8 +82,13 @@ class _Piece:
         """那个 alone, before what is meant."""
         return all(word.plays(SenseKind.DEMONSTRATIVE, SenseKind.FILLER) for word in self.words)
 
-    @cached_property
+    @property
     def acts(self) -> bool:
+        """True for a clause that asks for something. 别开那么亮 does where no other clause does."""
+        return self.asks or (self.is_alone and find_excess(self.words) is not None)
+
+    @cached_property
+    def asks(self) -> bool:
         words = self.words
         if self.plays(SenseKind.RHETORIC):
             return False
@@ -111,6 +119,9 @@ def split_commands(words: Sequence[ChineseWord]) -> list[CommandWords]:
     """Return the commands of a sentence, in its order."""
     runs = islice((run for run in _split_pauses(words) if run), _MOST_CLAUSES)
     pieces = [piece for run in runs for piece in map(_Piece, _split_run(run)) if piece.words]
+    is_alone = not any(piece.asks for piece in pieces)
+    for piece in pieces:
+        piece.is_alone = is_alone
     if not any(piece.acts or piece.excludes for piece in pieces):
         return [CommandWords([word for piece in pieces for word in (*piece.words, _PAUSE)])] if pieces else []
     return _join_pieces(pieces)

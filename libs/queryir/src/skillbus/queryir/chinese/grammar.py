@@ -18,7 +18,7 @@ from skillbus.queryir.chinese.segmentation import ChineseWord, split_words
 from skillbus.queryir.chinese.targets import Target, collect_targets
 from skillbus.queryir.home import Home
 from skillbus.queryir.sentence import ParsedSentence
-from skillbus.queryir.writing import FoldedText
+from skillbus.queryir.writing import FoldedText, fold_name
 
 _QUANTIFIERS: Final = {
     SenseKind.ONE: Quantifier.ONE,
@@ -29,6 +29,9 @@ _QUANTIFIERS: Final = {
 _TARGET_FIELDS: Final = ("name_hint", "type_hint", "scope_include", "scope_exclude", "quantifier", "references")
 _OWN_ROOMS: Final = frozenset({"我房间", "我屋", "我屋里", "我的房间", "我那屋"})
 """Room of the speaker, who is not known."""
+_ANYTHING: Final = frozenset({"东西", "设备", "电器"})
+"""Words for devices of any type."""
+_PLACES: Final = frozenset({"地方", "房间", "区域", "屋", "屋子"})
 _LONGEST_NAME: Final = 200
 _LOCKED: Final = frozenset({"了", "好", "好了", "上", "上了", "住", "住了", "紧", "一下", "起来"})
 """Results of locking, behind the verb."""
@@ -85,7 +88,7 @@ class _CommandReading:
     def _build_query(self, target: Target) -> QueryIR | None:
         kind = self._choose_type(target)
         family = get_family(target.name.devices[0].type if target.name else kind)
-        if family in ("cover", "") and is_retractable("".join(word.text for word in target.words)):
+        if family in ("cover", "") and is_retractable(_list_names(target)):
             family = "retractable"
         if target.hint and target.hint.endswith("模式"):
             family = "scene"
@@ -138,6 +141,8 @@ class _CommandReading:
     def _inherit(self, query: QueryIR) -> QueryIR:
         if self.before is None or query.references:
             return query
+        if any(word.plays(SenseKind.OTHER) for word in self.parts.words) and not self.parts.found:
+            return _take_others(query, self.before)
         return query.model_copy(update={name: getattr(self.before, name) for name in _TARGET_FIELDS})
 
     def _choose_type(self, target: Target) -> str | None:
@@ -148,6 +153,8 @@ class _CommandReading:
 
     def _imply_types(self) -> tuple[str, ...]:
         """Return the types of what is left out, for what remains: 除了卧室的灯都关. All that is left out must agree."""
+        if any(word.text in _ANYTHING for word in self.parts.words):
+            return ()  # 除了台灯，书房的东西都关掉
         found = {_imply_type(target) for target in self.excluded if target.has_head}
         return found.pop() if len(found) == 1 else ()
 
@@ -217,8 +224,12 @@ class _CommandReading:
 
     def _count(self) -> int | None:
         stations = self.signs.sets  # 转到53台
-        for word in self.parts.words:
+        words, placed = self.parts.words, False
+        for index, word in enumerate(words):
             quantity = word.quantity
+            placed = placed or word.plays(SenseKind.ROOM)
+            if placed and _counts_rooms(words, index):
+                continue
             if quantity is not None and quantity.unit is Unit.COUNT and not (stations and word.text.endswith("台")):
                 return int(quantity.value) if 1 <= quantity.value <= 10_000 else None
         return None
@@ -273,8 +284,33 @@ class _CommandReading:
         return any(it is not None and it.unit is Unit.NUMBER and it.value not in values for it in numbers)
 
 
+def _counts_rooms(words: Sequence[ChineseWord], index: int) -> bool:
+    """Return True for a number of rooms, behind rooms: 阳台和玄关两个地方."""
+    after = words[index + 1].text if index + 1 < len(words) else ""
+    return after in _PLACES or words[index].text.endswith(("间", "处"))
+
+
+def _take_others(query: QueryIR, before: QueryIR) -> QueryIR:
+    """Return 其他都关掉 behind another command: all of its type, but what that one was about."""
+    spared = (before.name_hint,) if before.name_hint else before.scope_include
+    values = {"type_hint": query.type_hint or before.type_hint, "quantifier": Quantifier.EXCEPT if spared else None}
+    return query.model_copy(update={**values, "scope_exclude": spared})
+
+
+def _list_names(target: Target) -> str:
+    """Return the words of a target, and all names of the devices that it names: a nickname does not say what it is."""
+    devices = target.name.devices if target.name is not None else ()
+    named = (name for device in devices for name in (device.name, *device.aliases))
+    return " ".join((*(word.text for word in target.words), *map(fold_name, named)))
+
+
 def _imply_type(target: Target) -> tuple[str, ...]:
-    """Return the types of a room's devices, or of a name that ends in a word for a type. A type alone is left out."""
+    """Return the types of a room's devices, or of a name that has or ends in a word for a type: 小月亮的灯, 床头灯.
+
+    A type alone is left out.
+    """
+    if target.owned:
+        return target.owned
     if target.types:
         return target.types if target.rooms else ()
     last = target.words[-1]

@@ -12,6 +12,7 @@ from skillbus.queryir.chinese.lexicon import SenseKind
 from skillbus.queryir.chinese.quantities import Unit
 from skillbus.queryir.chinese.roles import (
     find_acting_verbs,
+    find_excess,
     is_describing,
     is_particle,
     is_request_step,
@@ -22,6 +23,7 @@ _SPEED_MODES: Final = frozenset({"low", "medium", "high"})
 """Modes that are speeds of a fan."""
 _ENDING: Final = frozenset({"stop", "pause"})
 """Verbs that say more than the one beside them: 停止扫地."""
+_ENDING_MUTE: Final = frozenset({"取消", "解除", "停止", "关闭", "关掉"})
 _STEPPING: Final = {
     "brighten": ("brightness", 1),
     "dim": ("brightness", -1),
@@ -76,16 +78,21 @@ class CommandSigns:
         if len(verbs) > 1:
             verbs = [word for word in verbs if not self._is_noun(word)] or verbs
         values = [value for word in verbs for value in sorted(word.list_values(SenseKind.VERB))]
+        if "mute" in values and any(word.text in _ENDING_MUTE for word in verbs):
+            return "unmute"  # 取消小爱的静音
         special = [value for value in values if value not in GENERIC_VERBS and value not in ("set", "maybe_dock")]
         special = [one for one in special if one in _ENDING] or special
         return (special or [one for one in values if one != "query"] or values or [""])[-1]
 
     def _is_noun(self, word: ChineseWord) -> bool:
-        """Return True for 锁 after a name: 打开前门锁."""
+        """Return True for 锁 after a name, beside another verb: 打开前门锁, 把前门的锁打开."""
         if word.text != "锁":
             return False
-        before = next((one for one in self.words if one.end == word.start), None)
-        return before is not None and before.plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.ROOM)
+        before = [one for one in self.words if one.end <= word.start]
+        joined = bool(before) and before[-1].end == word.start
+        if joined and before[-1].plays(SenseKind.POSSESSIVE):
+            before = before[:-1]
+        return joined and bool(before) and before[-1].plays(SenseKind.NAME, SenseKind.TYPE, SenseKind.ROOM)
 
     @cached_property
     def ended(self) -> ChineseWord | None:
@@ -166,7 +173,11 @@ class CommandSigns:
 
     @cached_property
     def step(self) -> tuple[str, int] | None:
-        """Property and direction of 亮一点 or 调高. The property is empty if only its target says it."""
+        """Property and direction of 亮一点, 调高 or 别那么亮. The property is empty if only its target says it."""
+        excess = find_excess(self.words)
+        if excess is not None:
+            value = self.words[excess].get_value(SenseKind.ADJECTIVE)
+            return value[:-1], -1 if value.endswith("+") else 1
         for word in self.verbs:
             for value in word.list_values(SenseKind.VERB):
                 if value in _STEPPING and (value != "faster" or len(self.verbs) == 1):
@@ -200,7 +211,7 @@ class CommandSigns:
     def mode(self) -> str:
         """Mode that is set; of 影视模式 with an unknown word before, that word."""
         for word in self.words:
-            if word.plays(SenseKind.MODE) and not word.plays(SenseKind.NAME):
+            if word.plays(SenseKind.MODE) and not word.plays(SenseKind.NAME) and word.room is None:
                 return word.get_value(SenseKind.MODE)
         for word, after in pairwise(self.words):
             if after.text == "模式" and (not word.senses or word.plays(SenseKind.KIND)):

@@ -101,6 +101,8 @@ class ChineseLexicon:
     words: Mapping[str, tuple[Sense, ...]]
     rooms: Mapping[str, tuple[str, ...]]
     """Words for the same room, by each of them."""
+    narrower_rooms: Mapping[str, frozenset[str]]
+    """Words for rooms of a kind, by each word for the kind: 主卧 and 次卧 are kinds of 卧室."""
 
     def list_types(self, word: str) -> tuple[str, ...]:
         """Return the device types that a word means, the most usual first."""
@@ -109,58 +111,80 @@ class ChineseLexicon:
         )
 
 
-def _add_sense(words: dict[str, list[Sense]], group: tuple[str, ...], sense: Sense) -> None:
-    for word in group:
-        found = words.setdefault(word, [])
-        if sense not in found:
-            found.append(sense)
-
-
-def _separate_verbs(words: dict[str, list[Sense]], separating: set[str], objects: set[str]) -> None:
-    """Add each verb of a verb and its object with what may stand between them: 浇会儿水 for 浇水."""
-    verbs = [
-        (word, senses)
-        for word, senses in words.items()
-        if len(word) > 1 and word[1:] in objects and any(one.kind is SenseKind.VERB for one in senses)
-    ]
-    for (word, senses), between in product(verbs, sorted(separating)):
-        verbal = [one for one in senses if one.kind is SenseKind.VERB]
-        words.setdefault(word[0] + between + word[1:], verbal)
-
-
 @cache
 def load_lexicon() -> ChineseLexicon:
-    """Return the lexicon, read with the first sentence in Chinese.
-
-    Each verb of the hand (`stem`) makes a word with each of its results (`result`): 摁灭, 拧开. A verb with its object
-    (`object_noun`) may have a measure between them (`separating`): 浇会儿水, 烧壶水.
-    """
-    words: dict[str, list[Sense]] = {}
-    rooms: dict[str, tuple[str, ...]] = {}
-    parts: dict[str, set[str]] = {"stem": set(), "separating": set(), "object_noun": set()}
-    results: dict[str, Sense] = {}
+    """Return the lexicon, read with the first sentence in Chinese."""
     source = (resources.files("skillbus.queryir.chinese") / "words.txt").read_text(encoding="utf-8")
-    sense = Sense(SenseKind.FILLER)
-    part = ""
+    builder = _LexiconBuilder()
+    kind = value = ""
     for line in source.splitlines():
         if line.startswith("["):
             kind, _, value = line[1:-1].partition(" ")
-            part = kind
-            kind = SenseKind.VERB if kind == "result" else kind
-            if part not in parts:
-                sense = Sense(SenseKind(kind), value)
-        elif not line.startswith("#"):
-            group = tuple(line.split())
-            if part in parts:
-                parts[part].update(group)
-                continue
-            if part == "result":
-                results |= dict.fromkeys(group, sense)
-                continue
-            _add_sense(words, group, sense)
+        elif line and not line.startswith("#"):
+            builder.add_line(kind, value, tuple(line.split()))
+    return builder.build()
+
+
+class _LexiconBuilder:
+    """Words of the lexicon, and the parts of which more words are made.
+
+    Words that count (`counted`: 哪, 每, 那几) stand before each word for a unit (`measure_word`: 盏, 道). Each verb of
+    the hand (`stem`) makes a word with each of its results (`result`): 摁灭, 拧开. A verb with its object
+    (`object_noun`) may have a measure between them (`separating`): 浇会儿水, 烧壶水.
+    """
+
+    def __init__(self) -> None:
+        self.words: dict[str, list[Sense]] = {}
+        self.rooms: dict[str, tuple[str, ...]] = {}
+        self.narrower: dict[str, tuple[str, ...]] = {}
+        self.parts: dict[str, list[str]] = {"stem": [], "separating": [], "object_noun": [], "measure_word": []}
+        self.results: dict[str, Sense] = {}
+        self.counted: list[tuple[str, Sense]] = []
+
+    def add_line(self, kind: str, value: str, group: tuple[str, ...]) -> None:
+        """Take a line of words under its heading."""
+        if kind in self.parts:
+            self.parts[kind] += group
+        elif kind == "counted":
+            self.counted += [(word, Sense(SenseKind(value))) for word in group]
+        elif kind == "result":
+            self.results |= dict.fromkeys(group, Sense(SenseKind.VERB, value))
+        elif kind == "narrower_room":
+            self.narrower[group[0]] = group[1:]
+        else:
+            sense = Sense(SenseKind(kind), value)
+            for word in group:
+                self._add(word, sense)
             if sense.kind is SenseKind.ROOM:
-                rooms.update(dict.fromkeys(group, group))
-    for stem, (result, meaning) in product(parts["stem"], results.items()):
-        words.setdefault(stem + result, [meaning])
-    _separate_verbs(words, parts["separating"], parts["object_noun"])
-    return ChineseLexicon({word: tuple(senses) for word, senses in words.items()}, rooms)
+                self.rooms |= dict.fromkeys(group, group)
+
+    def _add(self, word: str, sense: Sense) -> None:
+        found = self.words.setdefault(word, [])
+        if sense not in found:
+            found.append(sense)
+
+    def build(self) -> ChineseLexicon:
+        """Make the words that consist of parts."""
+        for (before, sense), measure in product(self.counted, self.parts["measure_word"]):
+            self._add(before + measure, sense)
+        for stem, (result, sense) in product(self.parts["stem"], self.results.items()):
+            self.words.setdefault(stem + result, [sense])
+        self._separate_verbs()
+        narrower = {
+            word: frozenset(one for room in narrow for one in self.rooms[room])
+            for wide, narrow in self.narrower.items()
+            for word in self.rooms[wide]
+        }
+        return ChineseLexicon({word: tuple(senses) for word, senses in self.words.items()}, self.rooms, narrower)
+
+    def _separate_verbs(self) -> None:
+        """Add each verb of a verb and its object with what may stand between them: 浇会儿水 for 浇水."""
+        objects = frozenset(self.parts["object_noun"])
+        verbs = [
+            (word, senses)
+            for word, senses in self.words.items()
+            if len(word) > 1 and word[1:] in objects and any(one.kind is SenseKind.VERB for one in senses)
+        ]
+        for (word, senses), between in product(verbs, self.parts["separating"]):
+            verbal = [one for one in senses if one.kind is SenseKind.VERB]
+            self.words.setdefault(word[0] + between + word[1:], verbal)

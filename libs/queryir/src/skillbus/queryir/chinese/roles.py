@@ -35,6 +35,10 @@ _TUNING: Final = frozenset({"set", "watch", "play", "toggle"})
 """Verbs that tune a channel."""
 _UNLOCKING: Final = (Sense(SenseKind.VERB, "unlock"),)
 _PARTICLES: Final = frozenset("到为成至")
+_EXCESSES: Final = frozenset({"那么", "这么", "太", "过于", "这样", "那样"})
+"""Degrees that are too much."""
+_STAYING: Final = frozenset({"吧", "呗", "就行", "就好", "就可以", "就可以了", "就行了"})
+"""Ends of a request that a device stays as it is, or goes there: 开着吧."""
 
 
 def settle_names(words: Sequence[ChineseWord]) -> list[ChineseWord]:
@@ -91,6 +95,7 @@ def settle_complements(words: Sequence[ChineseWord]) -> list[ChineseWord]:
     回来 of 开回来 is no way home, 它 of 调它个26度 refers to nothing, and 锁 of 开个锁 is what is opened.
     """
     settled = [_settle_pointer(words, index) for index in range(len(words))]
+    settled = [_settle_keeping(settled, index) for index in range(len(settled))]
     for index in range(1, len(settled)):
         word, before = settled[index], settled[index - 1]
         after = settled[index + 1] if index + 1 < len(settled) else None
@@ -105,6 +110,18 @@ def settle_complements(words: Sequence[ChineseWord]) -> list[ChineseWord]:
                 settled[index - 2] = replace(verb, senses=_UNLOCKING)
                 settled[index] = replace(word, senses=(Sense(SenseKind.FILLER),))
     return settled
+
+
+def _settle_keeping(words: Sequence[ChineseWord], index: int) -> ChineseWord:
+    """Return 保持 without a value behind it as what leaves a device as it is: 次卧的保持."""
+    word = words[index]
+    if word.text != "保持":
+        return word
+    end = next((at for at in range(index, len(words)) if words[at].plays(SenseKind.PAUSE)), len(words))
+    values = (SenseKind.QUANTITY, SenseKind.EXTREME, SenseKind.COLOUR, SenseKind.KELVIN, SenseKind.MODE)
+    if any(one.plays(*values) for one in words[index:end]):
+        return word
+    return replace(word, senses=(Sense(SenseKind.LEAVE),))
 
 
 def _settle_pointer(words: Sequence[ChineseWord], index: int) -> ChineseWord:
@@ -151,9 +168,12 @@ def is_describing(words: Sequence[ChineseWord], index: int) -> bool:
 
 
 def _is_request_to_stay(words: Sequence[ChineseWord], index: int) -> bool:
-    """Return True for a verb with 着 at the end of a request: 帮我开着."""
-    last = all(word.plays(SenseKind.FILLER, SenseKind.PAUSE) for word in words[index + 2 :])
-    return last and any(word.plays(SenseKind.POLITE) for word in words[:index])
+    """Return True for a verb with 着 at the end of a request: 帮我开着, 开着吧."""
+    rest = words[index + 2 :]
+    last = all(word.plays(SenseKind.FILLER, SenseKind.PAUSE) for word in rest)
+    return last and any(
+        word.text in _STAYING or (word.start < words[index].start and word.plays(SenseKind.POLITE)) for word in words
+    )
 
 
 def find_acting_verbs(words: Sequence[ChineseWord]) -> list[int]:
@@ -175,6 +195,19 @@ def is_negated(words: Sequence[ChineseWord], index: int) -> bool:
     while before >= 0 and words[before].plays(SenseKind.AGAIN, SenseKind.OBJECT, SenseKind.POLITE):
         before -= 1
     return before >= 0 and words[before].plays(SenseKind.NOT)
+
+
+def find_excess(words: Sequence[ChineseWord]) -> int | None:
+    """Return the position of the adjective of 别那么亮 or 别开这么大, of which less is wanted; None without one."""
+    for index in range(1, len(words)):
+        if not words[index].plays(SenseKind.ADJECTIVE) or words[index - 1].text not in _EXCESSES:
+            continue
+        before = index - 2
+        while before >= 0 and (is_verb(words[before]) or words[before].plays(SenseKind.ASPECT, SenseKind.POSSESSIVE)):
+            before -= 1
+        if before >= 0 and words[before].plays(SenseKind.NOT):
+            return index
+    return None
 
 
 def is_request_step(words: Sequence[ChineseWord], index: int) -> bool:

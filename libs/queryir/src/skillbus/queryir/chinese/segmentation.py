@@ -1,7 +1,7 @@
 """Cuts a sentence into words: names of the home, words of the lexicon, quantities, and what nobody knows.
 
 Of all ways to cut it, the one with the least unknown characters counts, then the one with the fewest words; a name
-of the home is worth more than a word.
+of the home is worth more than a word, and the earlier of two names that overlap more than the later.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +20,8 @@ _WORD: Final = 1.0
 _NAME: Final = 0.6
 _DOUBT: Final = 0.02
 """Price of the less usual of two ways with words as long."""
+_LATER: Final = 1e-6
+"""Price of a name for each character before it."""
 _LETTER: Final = 0.05
 """Bonus of each character after the first: of two ways with as many words, the one with the longer first word."""
 
@@ -63,7 +65,7 @@ def split_words(text: FoldedText, home: Home | None) -> list[ChineseWord]:
         if cost == float("inf"):
             continue
         for word in _list_words(sentence, start, home, quantities.get(start)):
-            price = cost + _price(word)
+            price = cost + _price(word) + (_LATER * start if word.name else 0.0)
             if price < best[word.end][0]:
                 best[word.end] = (price, word)
     words: list[ChineseWord] = []

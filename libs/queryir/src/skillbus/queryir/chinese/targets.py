@@ -36,6 +36,8 @@ class Target:
     """Words of the hint, without the rooms before it."""
     types: tuple[str, ...] = ()
     """Types that the word for them can mean, the most usual first."""
+    owned: tuple[str, ...] = ()
+    """Types of the word that 的 joins to a name: 小月亮的灯."""
 
     @property
     def has_head(self) -> bool:
@@ -155,9 +157,8 @@ class _Collector:
         if word.plays(SenseKind.TYPE) and (self.grouped or self._follows_room(index)):
             self.add_type(index)
             return
-        types = (
-            self._split_name(word) if self.grouped or (self.rooms and self._is_after(index, SenseKind.AND)) else None
-        )
+        joined = self.rooms and (self._is_after(index, SenseKind.AND) or self._lists_room(word))
+        types = self._split_name(word) if self.grouped or joined else None
         if types is not None:
             room, found = types
             self.rooms.append(room)
@@ -167,6 +168,12 @@ class _Collector:
 
     def _follows_room(self, index: int) -> bool:
         return bool(self.rooms) and self._is_after(index, SenseKind.ROOM, SenseKind.POSSESSIVE)
+
+    def _lists_room(self, word: ChineseWord) -> bool:
+        """Return True for a room directly before a name of another room: 厨房浴室灯. A floor has rooms: 二楼主卧灯."""
+        before = self.room_words[-1]
+        split = self._split_name(word) if before.end == word.start else None
+        return split is not None and split[0] not in self.rooms and not before.text.endswith(("楼", "层"))
 
     def _split_name(self, word: ChineseWord) -> tuple[str, tuple[str, ...]] | None:
         """Return room and types of a name such as 卧室灯."""
@@ -192,6 +199,7 @@ class _Collector:
         last = self.targets[-1] if self.targets else None
         beside = last is not None and not self.rooms and not self._is_after(index, SenseKind.AND)
         if last is not None and beside and (last.name or last.hint):
+            last.owned = types if self._is_after(index, SenseKind.POSSESSIVE) else ()
             return  # the name says it already: 前门的锁
         if last is not None and beside and last.types:
             if last.words[-1].end == word.start:

@@ -167,12 +167,16 @@ def _choose_direct(predicate: Predicate, family: str | None) -> str | None:
         return "dock"
     code: str | None = None
     match verb:
+        case "go_back":
+            code = "dock" if predicate.base or family == "vacuum" else "previous"
         case "send":
             code = "start" if family == "vacuum" else "dock"
         case "clean":
             code = "start"
         case "stop" | "stop_clean":
             code = "turn_off" if family in _SWITCHED and not predicate.media else "stop"
+        case "start" if (value := predicate.get_value()) is not None and value.kind is ValueKind.MODE:
+            code = None  # let the fan run on low
         case "start" if predicate.media:
             code = "play"
         case "start":

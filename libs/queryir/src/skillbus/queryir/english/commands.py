@@ -44,13 +44,29 @@ def read_command(
     return drafts, predicate
 
 
-def take_type_words(items: Sequence[Item]) -> list[Item]:
+def take_type_words(items: Sequence[Item], names: EnglishNames | None) -> list[Item]:
     """Take names that are mere words for a type as that type, where a command cannot mean the name.
 
-    A sensor named `Light` cannot be turned on; `the blinds in the bedroom` are blinds, whatever else is called so.
+    A sensor named `Light` cannot be turned on; `the blinds in the bedroom` and `all blinds` are blinds, whatever else
+    is called so, and `kitchen and garage lights` are the lights of two rooms.
     """
-    placed = any(item.role is EnglishRole.ROOM for item in items)
+    items = [part for index, item in enumerate(items) for part in _part_name(items, index, item, names)]
+    placed = any(item.role is EnglishRole.ROOM or item.quantifier is Quantifier.ALL for item in items)
     return [_take_type_word(item, placed=placed) for item in items]
+
+
+def _part_name(items: Sequence[Item], index: int, item: Item, names: EnglishNames | None) -> list[Item]:
+    """Return room and type of a name behind another room: `garage lights` of `kitchen and garage lights`."""
+    joined = index > 1 and items[index - 1].role is EnglishRole.AND and items[index - 2].role is EnglishRole.ROOM
+    if not joined or names is None or item.name is None or not item.plural or item.role is not EnglishRole.NAME:
+        return [item]
+    words = item.name.words
+    for cut in range(1, len(words)):
+        room, kind = names.find_room(words[:cut]), TYPE_WORDS.get(item.name.singulars[cut:])
+        if room is not None and kind is not None:
+            place = replace(item, role=EnglishRole.ROOM, meaning=room, name=None, end=item.start + cut)
+            return [place, replace(item, role=EnglishRole.TYPE, meaning=kind, name=None, start=item.start + cut)]
+    return [item]
 
 
 def _take_type_word(item: Item, *, placed: bool) -> Item:

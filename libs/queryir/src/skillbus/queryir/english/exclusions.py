@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from skillbus.queryir.english.lexicon.places import ROOM_WORDS
+from skillbus.queryir.english.lexicon.types import TYPE_WORDS
 from skillbus.queryir.english.words.items import EnglishRole, Item
 
 _ENDS: Final = frozenset(
@@ -18,7 +20,7 @@ _ENDS: Final = frozenset(
     }
 )
 _NOUNS: Final = frozenset({EnglishRole.ROOM, EnglishRole.NAME, EnglishRole.TYPE, EnglishRole.WORD})
-_GOING: Final = frozenset({"running", "going", "working", "playing"})
+_GOING: Final = frozenset({"running", "going", "working", "playing", "alone", "be", "untouched", "unchanged"})
 """Participles for what a device does that is left as it is: `keep the fan running`."""
 _SKIPPED: Final = frozenset(
     {EnglishRole.AND, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.QUANTIFIER, EnglishRole.EXCEPTION}
@@ -32,7 +34,7 @@ class Exclusion:
     things: list[str] = field(default_factory=list)
     """Rooms, names and types, as the sentence says them."""
     type: str | None = None
-    """Type of `the bedroom light`, of which only the room is left out."""
+    """Type of `the bedroom light`, of which only the room is left out if no device has that name."""
     type_text: str = ""
     reference: bool = False
     """True for `except that one`."""
@@ -53,8 +55,18 @@ def cut_exclusion(items: Sequence[Item]) -> tuple[list[Item], Exclusion]:
         part = items[position + 1 : end]
         if any(item.role not in _SKIPPED for item in part):
             read_exclusion(part, exclusion)
+            rest += _find_place(part)
         position = end
     return rest, exclusion
+
+
+def _find_place(part: Sequence[Item]) -> list[Item]:
+    """Return the room of `everything but the TV in the loft off`: a name needs none, so that it limits the rest."""
+    nouns = [item for item in part if item.role in _NOUNS]
+    if len(nouns) == 2 and nouns[0].role is EnglishRole.NAME and nouns[1].role is EnglishRole.ROOM:
+        between = [item.text for item in part if nouns[0].end <= item.start < nouns[1].start]
+        return [nouns[1]] if between[:1] == ["in"] else []
+    return []
 
 
 def _find_end(items: Sequence[Item], start: int) -> int:
@@ -121,12 +133,22 @@ def read_exclusion(part: Sequence[Item], exclusion: Exclusion) -> None:
         named = previous is not None and previous.role is EnglishRole.NAME
         if item.role is EnglishRole.NAME or (item.role is EnglishRole.ROOM and not named):
             exclusion.things.append(item.meaning)
+            _imply_type(exclusion, item)
         elif item.role is EnglishRole.REFERENCE:
             exclusion.reference = exclusion.reference or not _leads_on(part, item)
         if item.role in _NOUNS or item.role is EnglishRole.AND or item.comma:
             previous = item
     exclusion.things += [" ".join(words)] if words else []
     exclusion.things = [thing[:200] for thing in dict.fromkeys(exclusion.things)][:50]
+
+
+def _imply_type(exclusion: Exclusion, item: Item) -> None:
+    """Imply the type of a name that is a room and a type: all but `the hall light` are lights."""
+    words = item.name.singulars if item.role is EnglishRole.NAME and item.name is not None else ()
+    for cut in range(1, len(words)):
+        if words[:cut] in ROOM_WORDS and (kind := TYPE_WORDS.get(words[cut:])) is not None:
+            exclusion.type, exclusion.type_text = kind, " ".join(words[cut:])
+            return
 
 
 def _leave_type(exclusion: Exclusion, item: Item, words: Sequence[str], previous: Item | None) -> None:

@@ -107,7 +107,7 @@ def _read_clauses(
     previous: Predicate | None = None
     for clause in clauses:
         if not clause.question:
-            clause.items = take_type_words(clause.items)
+            clause.items = take_type_words(clause.items, names)
         if clause.statement and not clause.question:
             rooms += [item.meaning for item in clause.items if item.role is EnglishRole.ROOM]
         elif clause.question or _asks_measure(clause):

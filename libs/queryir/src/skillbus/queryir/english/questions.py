@@ -30,7 +30,7 @@ def read_question(
 ) -> list[Draft]:
     """Return the queries of a question."""
     rest, exclusion = cut_exclusion(items)
-    people = any(item.text in PEOPLE for item in rest)
+    people = any(item.text in PEOPLE or item.text == "who" for item in rest)
     rest = [_take_switched(item, rest) for item in rest]
     rest = [item for item in rest if item.text not in PEOPLE or item.role is EnglishRole.NAME]
     targets, unknown = find_targets(_hide_measures(rest), question=True)
@@ -43,12 +43,12 @@ def read_question(
         draft.reference = target.reference and not (measured or _is_expletive(rest))
         if draft.reference and target.type is None:
             draft.type = None
-        if people and draft.name is None and draft.type is None:
-            draft.type = "presence" if any(state.meaning == "presence" for state in states) else "occupancy"
+        if people and draft.name is None and draft.type in (None, "presence"):
+            draft.type = _choose_presence(states, names)
         _find_scattered(draft, target, rest, words, names)
         if target.guessed and draft.name is not None and (draft.type is not None or measured):
             _doubt_name(draft, states)
-        if measured in _MEASURES:
+        if measured in _MEASURES and not _is_sensor(draft, names):
             draft.code = _MEASURES[measured]
             draft.type = None if draft.type in (*_MEASURES, "heat", "cold") else draft.type
         if target.guessed and draft.name:
@@ -58,6 +58,19 @@ def read_question(
         drafts.append(draft)
     unread += unknown
     return drafts
+
+
+def _choose_presence(states: Sequence[Item], names: EnglishNames | None) -> str:
+    """Return the type that knows people: of a home the persons, if it has them as devices, and of a room a sensor."""
+    if not any(state.meaning == "presence" for state in states):
+        return "occupancy"
+    return "person" if names is not None and "person" in names.types else "presence"
+
+
+def _is_sensor(draft: Draft, names: EnglishNames | None) -> bool:
+    """Return True for the name of a sensor, which has one state, whatever it measures."""
+    types = names.list_types(draft.name) if names is not None and draft.name is not None else frozenset()
+    return bool(types) and {FAMILY_OF_TYPE.get(one, one) for one in types} == {"sensor"}
 
 
 def _take_switched(item: Item, items: Sequence[Item]) -> Item:
@@ -75,10 +88,18 @@ def _take_switched(item: Item, items: Sequence[Item]) -> Item:
 def _hide_measures(items: Sequence[Item]) -> list[Item]:
     """Return the items without what is measured, where a device or room is named beside it.
 
-    `the battery level of my phone` asks for the phone.
+    `the battery level of my phone` asks for the phone, also if a sensor is called `Battery`.
     """
-    named = any(item.role in (EnglishRole.NAME, EnglishRole.REFERENCE) for item in items)
+    own = [item for item in items if item.role in (EnglishRole.NAME, EnglishRole.REFERENCE) and not _is_measure(item)]
+    named = [item for item in items if item.role in (EnglishRole.NAME, EnglishRole.REFERENCE)]
+    if len(named) > len(own) > 0:
+        items = [item for item in items if not _is_measure(item)]
     return [item for item in items if not (item.role is EnglishRole.TYPE and named and item.meaning in CLASSES)]
+
+
+def _is_measure(item: Item) -> bool:
+    """Return True for a name that is a mere word for what is measured: a sensor called `Gas`."""
+    return item.name is not None and item.role is EnglishRole.NAME and TYPE_WORDS.get(item.name.singulars) in CLASSES
 
 
 def _find_measure(items: Sequence[Item], states: Sequence[Item]) -> str:

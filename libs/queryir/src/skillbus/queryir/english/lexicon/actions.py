@@ -54,11 +54,12 @@ _VERBS: Final = {
     "ring": "ring",
     "activate": "activate, apply, trigger, execute, enter, recall, fire off, fire, enact",
     "dock": (
-        "dock, return, return home, go home, go charge, go and charge, go to base, go back, go back home, "
+        "dock, return, return home, go home, go charge, go and charge, go to base, go back home, "
         "come home, come back, go back to base, head home, head back, send home, send back, bring home, "
         "bring back, go dock, go to dock, go recharge, park, return to base, return to the base, "
         "back to base, recharge"
     ),
+    "go_back": "go back",
     # Verbs whose action follows from what they are used with.
     "turn": (
         "turn, switch, flip, power, flick, shift, pop, stick, knock, chuck, whack, bung, snap, hit, bump, "
@@ -78,7 +79,11 @@ _VERBS: Final = {
     "dim": "dim, darken, dim down, soften",
     "heat": "heat, heat up, warm, warm up, preheat",
     "cool": "cool, cool down, chill",
-    "start": "start, brew, begin, run, launch, initiate, commence, start running, start up the, kick off, get going",
+    "start": (
+        "start, brew, begin, run, launch, initiate, commence, start running, start up the, kick off, get going, "
+        "make coffee, make some coffee, make me some coffee, make a coffee, make me a coffee, make a cup of coffee, "
+        "brew some coffee, make tea, make some tea, make me some tea, make toast"
+    ),
     "stop": "stop, halt, end, cease, cancel, abort, quit, stop running",
     "clean": (
         "clean, vacuum, hoover, sweep, mop, clean up, start cleaning, start vacuuming, start vacuum, "

@@ -33,6 +33,11 @@ FILLERS: Final = PhraseTable(
             at present, still, already, yet, ever, be able to, want to, would be great, quick, will ya, would ya,
             the thing is,
             i am off, we are off, i am off to, we are off to, i am off to bed, i am off out,
+            i would appreciate it if you could, i would appreciate it if you, i would be grateful if you could,
+            i would be grateful if you, it would be great if you could, it would be great if you, will do, would do,
+            i would love it if you, i am going to bed, we are going to bed, i am going to sleep, i am going out,
+            we are going out, i am leaving, we are leaving, i am heading out, we are heading out, i am home,
+            we are home,
             it is time to, time to, it is bedtime, you, i, we, me, us, ourselves, myself"""
         ),
         True,
@@ -57,6 +62,7 @@ QUESTION_FILLERS: Final = read_words(
     much many long big far fast high strong old heavy left need needs use uses using used take takes drawing draw
     producing
     produce consuming consume amount total reading readings showing show doing happening going there get gets getting
+    indicated measured shown displayed according
     currently need needed available report reported say says really actually exactly often soon late
     """
 )

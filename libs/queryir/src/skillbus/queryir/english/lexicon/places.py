@@ -59,6 +59,7 @@ EVERYWHERE: Final = PhraseTable(
 HERE: Final = PhraseTable(
     dict.fromkeys(
         "in here, here, over here, right here, in this room, this room, around here, in there, there"
+        ", in this space, this space, in this area, this area, around this room"
         ", in the room, the room".replace(" , ", ", ").split(", "),
         True,
     )

@@ -93,6 +93,16 @@ class EnglishNames:
             for word in set(words) | set(singulars):
                 lengths.setdefault(word, set()).add(len(words))
 
+    def find_room(self, words: tuple[str, ...]) -> str | None:
+        """Return the home's spelling of a room; None if it has no such room."""
+        known = self._own.get((True, words))
+        return known.spelling if known is not None else None
+
+    def list_types(self, spelling: str) -> frozenset[str]:
+        """Return the types of the devices of a name or alias; none for another text."""
+        known = self._own.get((False, split_name(fold_name(spelling))))
+        return frozenset(known.types) if known is not None else frozenset()
+
     def match_names(self, words: Sequence[EnglishWord], *, room: bool) -> Iterator[EnglishMatch]:
         """Yield the places of all names, or of all rooms, that a sentence has without other words between."""
         for start, word in enumerate(words):

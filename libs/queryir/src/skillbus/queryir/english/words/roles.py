@@ -25,7 +25,6 @@ from skillbus.queryir.english.lexicon.grammar_words import (
     FUNCTION_WORDS,
     GENERIC_ADJECTIVES,
     KEEPERS,
-    LOCATIVES,
     NEGATIONS,
     OTHERS,
     QUANTIFIERS,
@@ -44,8 +43,8 @@ from skillbus.queryir.english.words.scan import Scan, Span, get_text, make_item,
 from skillbus.queryir.english.words.spans import find_spans
 from skillbus.queryir.english.words.tokens import EnglishWord
 from skillbus.queryir.english.words.values import Value, ValueKind, match_value
+from skillbus.queryir.english.words.verbs import find_verb, is_played, match_late_verb, match_verb
 
-_VERBAL: Final = frozenset({"on", "off", "to", "from", "up", "down", "out", "into"})
 _SAYING: Final = frozenset({"mentioned", "talked", "said", "spoke", "asked", "meant", "named", "told", "referred"})
 _DOING: Final = frozenset(
     {"turned", "switched", "put", "opened", "closed", "used", "started", "dimmed", "locked", "set"}
@@ -58,7 +57,7 @@ _PARTICIPLES: Final = read_words(
     turned switched powered flipped going turning to be get go
     """
 )
-_DOCKING: Final = frozenset({"dock", "send", "turn", "set"})
+_DOCKING: Final = frozenset({"dock", "go_back", "send", "turn", "set"})
 
 
 def label_words(
@@ -96,14 +95,15 @@ def _label(scan: Scan, position: int) -> Span:
                 EnglishRole.EVERYWHERE,
             ):
                 return found
-    return make_item(scan, EnglishRole.WORD, position, 1)
+    role = EnglishRole.MEDIA if is_played(scan, position) else EnglishRole.WORD
+    return make_item(scan, role, position, 1)
 
 
 def _is_verb_name(scan: Scan, span: Item) -> bool:
     """Return True for a name of one word that is the verb of its clause here: `open` of a lamp called Open."""
     if not scan.opening or span.end - span.start > 1 or span.role is not EnglishRole.NAME:
         return False
-    return _match_verb(scan, span.start) is not None and span.end < len(scan.words)
+    return match_verb(scan, span.start) is not None and span.end < len(scan.words)
 
 
 def _match_joint(scan: Scan, position: int) -> Span | None:
@@ -133,47 +133,13 @@ def _match_opening(scan: Scan, position: int) -> Span | None:
         (match_length(FILLERS, scan.texts, position), EnglishRole.FILLER),
     ]
     length, role = max(found, key=lambda one: one[0])
-    verb = _match_verb(scan, position)
+    verb = match_verb(scan, position)
     tone = match_value(scan.words, position)
     if tone is not None and tone[1].text and tone[0] > max(length, 1):
         return None
     if verb is not None and verb[0] > length:
         return verb
     return make_item(scan, role, position, length) if length else None
-
-
-def _match_verb(scan: Scan, position: int) -> Span | None:
-    found = VERBS.match(scan.texts, position)
-    if found is None:
-        return None
-    length, verb = found
-    text, after = scan.texts[position], position + length
-    following = get_text(scan, after)
-    if length == 1:
-        noun = (scan.singulars[position],) in TYPE_WORDS and not _is_verb_here(scan, text, after)
-        if noun or text == "light" or (text in ("up", "lower") and not following):
-            return None
-    return make_item(scan, EnglishRole.VERB, position, length, meaning=verb)
-
-
-def _is_verb_here(scan: Scan, text: str, after: int) -> bool:
-    """Return True if a word that may also be a device is a verb: `switch` with a particle, `lock` with an object."""
-    clause = _list_rest(scan, after)
-    if text in ("switch", "power"):
-        return not _VERBAL.isdisjoint(clause)
-    if not clause or clause[0] in LOCATIVES or clause[0] in PARTICLES:
-        return False
-    return match_length(VERBS, clause, 0) < len(clause)
-
-
-def _list_rest(scan: Scan, position: int) -> list[str]:
-    """Return the words up to the end of the clause."""
-    rest: list[str] = []
-    for index in range(position, min(len(scan.texts), position + 30)):
-        if scan.words[index].after_stop or scan.texts[index] in ("and", "then"):
-            break
-        rest.append(scan.texts[index])
-    return rest
 
 
 def _match_relative(scan: Scan, position: int) -> Span | None:
@@ -191,19 +157,6 @@ def _match_relative(scan: Scan, position: int) -> Span | None:
             end += get_text(scan, end) in ("before", "earlier", "last")
             return make_item(scan, EnglishRole.REFERENCE, position, end - position)
     return None
-
-
-def _match_late_verb(scan: Scan, position: int) -> Span | None:
-    """Match a verb behind its subject: `TV unpause`, `in the kitchen turn on the lights`."""
-    if not scan.subject or scan.verb not in ("", "set") or scan.question:
-        return None
-    text = scan.texts[position]
-    noun = (scan.singulars[position],) in TYPE_WORDS or text.endswith("ing")
-    if noun or text in FUNCTION_WORDS or text in PARTICLES or text in STEPS:
-        return None
-    if ATTRIBUTES.match(scan.texts, position) is not None or text in ("cool", "heat", "warm", "up", "down", "need"):
-        return None
-    return _match_verb(scan, position)
 
 
 def _match_exception(scan: Scan, position: int) -> Span | None:
@@ -293,6 +246,8 @@ def _match_place(scan: Scan, position: int) -> Span | None:
     if (length := match_length(EVERYWHERE, scan.texts, position)) > 0:
         return make_item(scan, EnglishRole.EVERYWHERE, position, length)
     if (length := match_length(HERE, scan.texts, position)) > 0 and scan.texts[position] != "there":
+        if any(place in scan.spans for place in range(position, position + length)):
+            return None  # in the Room 302
         return make_item(scan, EnglishRole.FILLER, position, length)
     if (length := match_length(OWN_ROOM, scan.texts, position)) > 0:
         return make_item(scan, EnglishRole.FILLER, position, length)
@@ -308,6 +263,8 @@ def _match_quantity(scan: Scan, position: int) -> Span | None:
     if best == 0:
         return None
     text, after = scan.texts[position], position + best
+    if quantifier is not None and best == quantifier[0] and _is_content(scan, after):
+        return make_item(scan, EnglishRole.FUNCTION, position, best)  # play some music
     if reference == best:
         role = (
             EnglishRole.FUNCTION
@@ -320,6 +277,12 @@ def _match_quantity(scan: Scan, position: int) -> Span | None:
     if text in ("a", "an") and best == 1 and not _is_indefinite(scan, after):
         return make_item(scan, EnglishRole.FUNCTION, position, best)
     return make_item(scan, EnglishRole.QUANTIFIER, position, best, quantifier=quantifier[1])
+
+
+def _is_content(scan: Scan, position: int) -> bool:
+    """Return True for a word for what is played."""
+    text = get_text(scan, position)
+    return text in MEDIA_WORDS or bool(text and is_played(scan, position))
 
 
 def _is_indefinite(scan: Scan, position: int) -> bool:
@@ -343,9 +306,10 @@ def _match_property(scan: Scan, position: int) -> Span | None:
     base = match_length(BASE_WORDS, scan.texts, position) or int(scan.verb == "send" and text == "back")
     if scan.verb in _DOCKING and base:
         return make_item(scan, EnglishRole.BASE, position, base)
-    particle = PARTICLES.get(text) or (STARTED.get(text) if scan.verb and _find_verb(scan) == "get" else None)
+    particle = PARTICLES.get(text) or (STARTED.get(text) if scan.verb and find_verb(scan) == "get" else None)
     if particle is not None:
-        return make_item(scan, EnglishRole.PARTICLE, position, 1, meaning=particle)
+        role = EnglishRole.FUNCTION if _joins_room(scan, position) else EnglishRole.PARTICLE
+        return make_item(scan, role, position, 1, meaning=particle)
     if text in STEPS:
         return make_item(scan, EnglishRole.STEP, position, 1, meaning=text)
     attribute = ATTRIBUTES.match(scan.texts, position)
@@ -355,8 +319,11 @@ def _match_property(scan: Scan, position: int) -> Span | None:
     return None
 
 
-def _find_verb(scan: Scan) -> str:
-    return next((item.text for item in reversed(scan.items) if item.role is EnglishRole.VERB), "")
+def _joins_room(scan: Scan, position: int) -> bool:
+    """Return True for `on` before another room: `in the barn and on the porch`."""
+    joins = bool(scan.items) and scan.items[-1].role is EnglishRole.AND
+    after = position + 1 + (get_text(scan, position + 1) in ("the", "my", "our"))
+    return joins and scan.texts[position] == "on" and after in scan.spans and scan.spans[after].role is EnglishRole.ROOM
 
 
 def _match_noun(scan: Scan, position: int) -> Span | None:
@@ -388,7 +355,7 @@ _STEPS: Final[tuple[_Step, ...]] = (
     _match_joint,
     _match_relative,
     _match_exception,
-    _match_late_verb,
+    match_late_verb,
     _match_value,
     _match_place,
     _match_quantity,

@@ -1,0 +1,64 @@
+"""Rules of the Chinese grammar about verbs: stations, muting, too much of something, reasons, requests to stay."""
+
+import pytest
+
+from skillbus.queryir.parser import parse_sentence
+
+from .homes import CHINESE_HOME
+
+
+def _list_codes(sentence: str) -> list[str | None]:
+    return [query.action_code for query in parse_sentence(sentence, CHINESE_HOME).queries]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [("电视下一台", "next"), ("电视换下一个频道", "next"), ("电视上一个台", "previous"), ("电视上个频道", "previous")],
+)
+def test_the_next_station_is_next_and_counts_nothing(sentence: str, code: str) -> None:
+    [query] = parse_sentence(sentence, CHINESE_HOME).queries
+    assert (query.action_code, query.name_hint, query.quantifier) == (code, "电视", None)
+
+
+@pytest.mark.parametrize("sentence", ["取消电视的静音", "电视取消静音", "把电视的静音解除"])
+def test_the_end_of_muting_is_to_unmute(sentence: str) -> None:
+    assert _list_codes(sentence) == ["unmute"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "step"),
+    [("床头灯别开那么亮", -10), ("床头灯别太亮", -10), ("床头灯不要这么暗", 10), ("床头灯别调那么亮", -10)],
+)
+def test_what_shall_not_be_so_bright_is_dimmed(sentence: str, step: int) -> None:
+    [query] = parse_sentence(sentence, CHINESE_HOME).queries
+    assert (query.action_code, query.arguments.brightness_step) == ("set_brightness", step)
+
+
+@pytest.mark.parametrize("sentence", ["客厅的灯别开", "别开灯"])
+def test_a_prohibition_without_a_degree_asks_for_nothing(sentence: str) -> None:
+    assert _list_codes(sentence) == []
+
+
+@pytest.mark.parametrize("sentence", ["床头灯开着吧", "床头灯开着就行", "帮我把床头灯开着"])
+def test_a_request_that_a_device_stays_on_turns_it_on(sentence: str) -> None:
+    assert _list_codes(sentence) == ["turn_on"]
+
+
+@pytest.mark.parametrize("reason", ["会议开始了", "电影要开始了", "晚会结束了"])
+def test_what_has_begun_is_a_reason_and_starts_nothing(reason: str) -> None:
+    assert _list_codes(f"{reason}，把客厅的灯关掉") == ["turn_off"]
+
+
+@pytest.mark.parametrize("sentence", ["燃气阀正常嘛？", "床头灯开着嘛?"])
+def test_the_particle_of_taiwan_asks_before_a_question_mark(sentence: str) -> None:
+    assert _list_codes(sentence) == ["query_state"]
+
+
+def test_the_same_particle_does_not_ask_in_a_request() -> None:
+    assert _list_codes("把床头灯关掉嘛") == ["turn_off"]
+
+
+@pytest.mark.parametrize("sentence", ["刚才那台关掉", "同一扇关掉", "同样的设备再关一次", "之前那盏再关掉"])
+def test_what_was_mentioned_may_be_counted_in_any_unit(sentence: str) -> None:
+    [query] = parse_sentence(sentence, CHINESE_HOME).queries
+    assert (query.action_code, query.references) == ("turn_off", ("last-mentioned",))

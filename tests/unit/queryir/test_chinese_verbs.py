@@ -62,3 +62,31 @@ def test_the_same_particle_does_not_ask_in_a_request() -> None:
 def test_what_was_mentioned_may_be_counted_in_any_unit(sentence: str) -> None:
     [query] = parse_sentence(sentence, CHINESE_HOME).queries
     assert (query.action_code, query.references) == ("turn_off", ("last-mentioned",))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [("床头灯先别关，调暗就行", "set_brightness"), ("那个先别关，调暗就行", "set_brightness")],
+)
+def test_what_shall_not_be_switched_off_but_changed_is_the_topic_of_the_change(sentence: str, code: str) -> None:
+    [query] = parse_sentence(sentence, CHINESE_HOME).queries
+    assert query.action_code == code
+    assert query.name_hint == "床头灯" or query.references
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [("加湿器多喷点", "set_humidity"), ("老伙计多吹一点", "set_speed"), ("老伙计少吹点", "set_speed")],
+)
+def test_more_or_less_of_what_a_device_does_is_a_step(sentence: str, code: str) -> None:
+    assert _list_codes(sentence) == [code]
+
+
+@pytest.mark.parametrize("sentence", ["电视换个台", "电视换台", "给电视转一个台"])
+def test_to_change_the_station_without_a_number_sets_the_channel(sentence: str) -> None:
+    assert _list_codes(sentence) == ["set_channel"]
+
+
+@pytest.mark.parametrize("sentence", ["大门是锁着的吧", "床头灯是开着的吧", "大门没锁吧"])
+def test_what_is_supposed_is_asked(sentence: str) -> None:
+    assert _list_codes(sentence) == ["query_state"]

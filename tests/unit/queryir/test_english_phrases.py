@@ -139,3 +139,17 @@ def test_a_room_behind_an_excluded_name_is_the_room_of_the_command() -> None:
 def test_courtesy_and_plans_change_no_command(sentence: str) -> None:
     assert _read(sentence)[-1]["action_code"] == "turn_off"
     assert _read(sentence)[-1]["name_hint"] == "Breezy"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [
+        ("extend the blinds", "open"),
+        ("retract the blinds", "close"),
+        ("turn the porch light all the way down", "set_brightness"),
+        ("get Grandpa working", "start"),
+    ],
+)
+def test_verbs_of_extent_and_of_what_a_device_does(sentence: str, code: str) -> None:
+    [query] = _read(sentence)
+    assert (query["action_code"], query.get("quantifier")) == (code, None)

@@ -155,7 +155,7 @@ def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:
 
 
 def _take_ended(piece: _Piece, after: _Piece) -> _Piece | None:
-    """Return the device of 扫地机别扫了, the topic of what comes next; None for what leaves a device out.
+    """Return the device of 扫地机别扫了 and 床头灯先别关, the topic of what comes next; None for what leaves it out.
 
     What comes next has no device of its own: 客厅灯别关了，其他的都关 leaves 客厅灯 out.
     """
@@ -164,9 +164,11 @@ def _take_ended(piece: _Piece, after: _Piece) -> _Piece | None:
         return None
     ends = any(word.text in ("了", "啦", "了啦") or word.plays(SenseKind.DEGREE) for word in words)
     at = next((index for index, word in enumerate(words) if word.plays(SenseKind.NOT)), 0)
+    spared = any(word.list_values(SenseKind.VERB) & _SPARING for word in words[at:])
+    if spared:
+        again = {value for word in after.words for value in word.list_values(SenseKind.VERB)} & _SPARING
+        ends = after.asks and not again and not after.plays(SenseKind.DISTRIBUTIVE)
     if not ends or not at or piece.plays(SenseKind.KEEP, SenseKind.LEAVE) or not piece.has_target:
-        return None
-    if any(word.list_values(SenseKind.VERB) & _SPARING for word in words[at:]):
         return None
     return _Piece(words[:at])
 

@@ -138,8 +138,9 @@ class CommandSigns:
             return True
         if plays(SenseKind.MODAL) or plays(SenseKind.OBJECT):
             return False
-        if plays(SenseKind.NOT_YET) and not self.verbs and self.words[-1].text == "吧":
-            return True  # 院门没锁吧
+        supposed = plays(SenseKind.NOT_YET) or any(word.text == "是" for word in self.words)
+        if supposed and not self.verbs and self.words[-1].text == "吧":
+            return True  # 院门没锁吧, 院门是锁着的吧
         last = [word for word in self.words if not word.plays(SenseKind.FILLER)][-1:]
         ends = bool(last) and last[0].plays(SenseKind.NOT_YET, SenseKind.SOFT_QUESTION)
         return ends or any(word.text == "吗" for word in self.words)

@@ -186,5 +186,5 @@ class _LexiconBuilder:
             if len(word) > 1 and word[1:] in objects and any(one.kind is SenseKind.VERB for one in senses)
         ]
         for (word, senses), between in product(verbs, self.parts["separating"]):
-            verbal = [one for one in senses if one.kind is SenseKind.VERB]
+            verbal = [one for one in senses if one.kind in (SenseKind.VERB, SenseKind.PROPERTY)]
             self.words.setdefault(word[0] + between + word[1:], verbal)

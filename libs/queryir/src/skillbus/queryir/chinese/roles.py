@@ -216,5 +216,8 @@ def is_request_step(words: Sequence[ChineseWord], index: int) -> bool:
     after = words[index + 1] if index + 1 < len(words) else None
     if (before is not None and before.plays(SenseKind.DEGREE)) or is_describing(words, index):
         return False  # 太亮, 亮着的灯
+    if words[index].text in ("多", "少") and index + 2 < len(words) and words[index + 2].plays(SenseKind.STEP):
+        acted = words[index + 1]
+        return is_verb(acted) or not acted.senses  # 多喷点, 少吹一点
     asked = after is not None and after.plays(SenseKind.STEP, SenseKind.QUANTITY)
     return asked or (before is not None and before.plays(SenseKind.AGAIN, SenseKind.VERB, SenseKind.STEP))

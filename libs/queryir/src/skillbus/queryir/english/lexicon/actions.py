@@ -18,11 +18,11 @@ _VERBS: Final = {
     "toggle": "toggle",
     "open": (
         "open, open up, unshut, roll up, roll out, pull up, draw back, pull open, lift, put up, wind up, slide open, "
-        "crack open, swing open"
+        "crack open, swing open, extend, deploy, unroll, unfurl, roll back"
     ),
     "close": (
         "close, close up, close down, shut, shut up, roll down, roll in, reel in, pull down, draw, put down, "
-        "bring down, wind down, pull closed, slide shut, pull shut, slam, pull together"
+        "retract, fold in, furl, bring down, wind down, pull closed, slide shut, pull shut, slam, pull together"
     ),
     "lock": "lock, lock up, bolt, latch, secure, lock down, deadbolt",
     "unlock": "unlock, unbolt, unlatch",
@@ -126,7 +126,9 @@ PARTICLES: Final = {
 }
 """Particles and adjectives that finish a verb, or stand for it: `lights off`, `make sure the door is locked`."""
 
-STARTED: Final = {"going": "start", "running": "start", "started": "start"}
+STARTED: Final = dict.fromkeys(
+    ("going", "running", "started", "burning", "spinning", "working", "heating", "brewing", "cooking"), "start"
+)
 """Participles that finish only the verb `get`: `get the washer going`. Else they describe: `is the washer running`."""
 
 STEPS: Final = {

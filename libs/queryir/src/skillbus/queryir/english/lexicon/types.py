@@ -19,7 +19,7 @@ DEVICE_TYPES: Final = {
         "outlet, plug, socket, power outlet, wall outlet, wall plug, wall socket, smart plug, power socket, "
         "power strip, power point, receptacle"
     ),
-    "fan": "fan, ceiling fan, ventilator, extractor, extractor fan, exhaust fan, range hood, cooker hood,"
+    "fan": "fan, ceiling fan, ventilator, extractor, extractor fan, exhaust fan, range hood, cooker hood, hood,"
     " kitchen chimney, ventilation,"
     "pedestal fan",
     "cover": "cover, blind, curtain, drape, shade, window shade, roller shade, shutter, roller shutter, awning,"

@@ -260,7 +260,7 @@ def _match_quantity(scan: Scan, position: int) -> Span | None:
     others = match_length(OTHERS, scan.texts, position)
     reference = match_length(REFERENCES, scan.texts, position)
     best = max(quantifier[0] if quantifier else 0, others, reference)
-    if best == 0:
+    if best == 0 or best < match_length(FILLERS, scan.texts, position):  # all the way down
         return None
     text, after = scan.texts[position], position + best
     if quantifier is not None and best == quantifier[0] and _is_content(scan, after):

@@ -56,3 +56,12 @@ def test_what_some_reader_refuses_is_not_carried(value: JsonValue) -> None:
 
 def test_a_type_of_a_device_is_written_in_small_letters_however_it_was_given() -> None:
     assert Device(home="h", id="d", name="Lamp", type=" Light ").type == "light"
+
+
+def test_names_that_look_alike_are_one_name_and_an_invisible_name_is_none() -> None:
+    device = Device(
+        home="vil\u200bla", id="d", name="\ufeffLamp\u00ad", aliases=("台\u2060灯", "👨\u200d👩\u200d👧"), type="light"
+    )
+    assert (device.home, device.name, device.aliases) == ("villa", "Lamp", ("台灯", "👨\u200d👩\u200d👧"))
+    with pytest.raises(ValidationError):
+        Device(home="villa", id="d", name="\u200b\u200e", type="light")

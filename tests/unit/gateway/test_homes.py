@@ -135,6 +135,17 @@ async def test_ten_thousand_devices_go_on_in_requests_that_the_bus_takes_with_th
     assert {(request.home, request.project) for request in requests} == {("villa", "p")}
 
 
+async def test_a_device_with_an_unknown_field_is_refused_with_its_line_and_the_nearest_field(world: World) -> None:
+    lamp = LAMP.model_dump(mode="json")
+    lines = [lamp, lamp | {"id": "2", "alias": ["灯"]}, lamp | {"id": "3", "colour": "red"}]
+    answer = (await send(world, "PUT", "/api/devices", content=ndjson(lines))).json()
+    assert (answer["total"], answer["counts"]["created"], answer["counts"]["rejected"]) == (3, 1, 2)
+    first, second = [line for line in answer["results"] if line["outcome"] == "rejected"]
+    assert (first["line"], first["error"]) == (2, "alias: There is no such field: do you mean `aliases`?")
+    assert second["line"] == 3
+    assert second["error"].startswith("colour: There is no such field: the fields are aliases, ")
+
+
 async def test_a_line_that_is_no_object_is_told_with_the_others_and_names_the_home_that_it_would_have_had(
     world: World,
 ) -> None:

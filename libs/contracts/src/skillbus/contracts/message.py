@@ -157,6 +157,18 @@ WITHOUT_NUL: Final = AfterValidator(reject_nul)
 """Validator that refuses NUL. Put it after string constraints: pydantic documents only constraints before it."""
 NOT_BLANK: Final = AfterValidator(reject_blank)
 """Validator that refuses text of white space only."""
+_INVISIBLE: Final = dict.fromkeys(
+    (0xAD, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF)
+)
+"""Characters that nobody sees or says: of no width, and those that set the direction. Joiners are parts of emoji."""
+
+
+def _remove_invisible(value: object) -> object:
+    return value.translate(_INVISIBLE) if isinstance(value, str) else value
+
+
+VISIBLE: Final = BeforeValidator(_remove_invisible)
+"""Validator that removes invisible characters from a name: two names that look alike are one. Put it last."""
 PlainText = Annotated[str, WITHOUT_NUL]
 """Text of any length without NUL."""
 

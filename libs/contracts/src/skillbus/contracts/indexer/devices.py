@@ -9,7 +9,7 @@ from skillbus.contracts.audit_log import AuditedAct
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
-from skillbus.contracts.message import NOT_BLANK, WITHOUT_NUL, Message, ProjectMessage
+from skillbus.contracts.message import NOT_BLANK, VISIBLE, WITHOUT_NUL, Message, ProjectMessage
 
 MAX_DEVICES: Final = 500
 """Most devices of one `put_devices` request."""
@@ -22,6 +22,7 @@ HomeName = Annotated[
     WITHOUT_NUL,
     NOT_BLANK,
     Field(description="Name of a home, unique in its project."),
+    VISIBLE,
 ]
 DeviceId = Annotated[
     str,
@@ -31,7 +32,7 @@ DeviceId = Annotated[
     Field(description="Id of a device, unique in its home."),
 ]
 SpokenName = Annotated[
-    str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True), WITHOUT_NUL, NOT_BLANK
+    str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True), WITHOUT_NUL, NOT_BLANK, VISIBLE
 ]
 DeviceType = Annotated[
     str,

@@ -1,6 +1,7 @@
 """Import of devices of homes, and of the commands that devices can carry out."""
 
 from collections.abc import AsyncIterable, Mapping
+from difflib import get_close_matches
 from functools import partial
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from skillbus.contracts.indexer.commands import MAX_COMMANDS, PUT_COMMANDS, Comm
 from skillbus.contracts.indexer.devices import (
     MAX_DEVICES,
     PUT_DEVICES,
+    Device,
     DevicePut,
     DevicesPut,
     HomeName,
@@ -59,6 +61,7 @@ class HomeImporter:
             lambda line, put: DeviceLineImported(line=line, **dict(put)),
             partial(_reject_device, options),
             partial(_name_device, options),
+            _find_unknown_field,
         )
         return _report(DevicesImported, await import_objects(body, target, options, self._patience_s))
 
@@ -88,6 +91,17 @@ def _name_device(options: DeviceImportOptions, value: Mapping[str, JsonValue]) -
     """Return home and id: devices of two homes may have the same id."""
     device_id, home = get_text(value, "id"), get_text(value, "home") or options.home
     return frozenset() if device_id is None else frozenset({f"{home}\n{device_id}"})
+
+
+def _find_unknown_field(value: Mapping[str, JsonValue]) -> str | None:
+    """Return the problem of a device with a field that devices do not have: ADR 0029."""
+    known = sorted(Device.model_fields)
+    unknown = next((name for name in value if name not in Device.model_fields), None)
+    if unknown is None:
+        return None
+    near = get_close_matches(unknown, known, 1)
+    hint = f"do you mean `{near[0]}`?" if near else f"the fields are {', '.join(known)}."
+    return f"{unknown[:50]}: There is no such field: {hint}"
 
 
 def _reject_device(

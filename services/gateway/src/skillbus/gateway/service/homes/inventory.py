@@ -68,8 +68,9 @@ class HomeRoutes:
     async def put_devices(self, request: Request, options: Annotated[DeviceImportOptions, Query()]) -> DevicesImported:
         """Add or replace devices of homes. The body is NDJSON, one device per line, or one JSON array.
 
-        The body is processed while it arrives, up to 64 MiB and 200,000 lines. An invalid line, or one over 512 KiB, is
-        reported by its number, and the other lines are imported. A home exists while it has a device.
+        The body is processed while it arrives, up to 64 MiB and 200,000 lines. An invalid line, one with an unknown
+        field, or one over 512 KiB, is reported by its number, and the other lines are imported. A home exists while it
+        has a device.
         """
         try:
             return await self.importer.import_devices(request.stream(), options)

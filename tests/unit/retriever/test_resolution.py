@@ -20,6 +20,7 @@ from skillbus.contracts.retriever.command_resolution import (
 from skillbus.contracts.retriever.query_ir import Quantifier, QueryArguments, QueryIR, Reference
 from skillbus.queryir.home import Home
 from skillbus.queryir.recall import recall_devices
+from skillbus.queryir.sentence import SpeakerPlace
 from skillbus.retriever.domain.commands.ports import CommandScores, ScoredCommand
 from skillbus.retriever.domain.resolution.command_choice import CommandCheck
 from skillbus.retriever.domain.resolution.outcome import decide_outcome
@@ -87,9 +88,10 @@ class _Dialogues:
 @dataclass
 class _Parser:
     queries: tuple[QueryIR, ...] = ()
+    place: SpeakerPlace | None = None
 
     async def read_sentence(self, project: str, text: str, home: Home | None, parser: Parser) -> SentenceReading:
-        return SentenceReading(self.queries, "zh")
+        return SentenceReading(self.queries, "zh", place=self.place)
 
 
 class _Scorer:
@@ -120,9 +122,11 @@ class _Similar:
 @dataclass
 class _World:
     dialogues: _Dialogues = field(default_factory=_Dialogues)
+    place: SpeakerPlace | None = None
+    """Place of the speaker, if the sentence names it."""
 
     async def resolve_all(self, *queries: QueryIR, **fields: object) -> CommandResolved:
-        resolver = CommandResolver(_Homes(), self.dialogues, _Parser(queries), _Scorer(), _Similar())
+        resolver = CommandResolver(_Homes(), self.dialogues, _Parser(queries, self.place), _Scorer(), _Similar())
         request = {"text": "打开床头灯呀", "home": "home", **fields}
         return await resolver.resolve_command(ResolveCommand.model_validate(request))
 
@@ -162,6 +166,15 @@ async def test_of_a_reading_that_is_not_sure_nothing_is_resolved_but_a_device_wh
     assert by_type.candidates
     assert by_type.question
     assert _ids(by_name) == ["bed"]
+
+
+async def test_the_room_of_the_speaker_makes_a_sentence_that_names_it_sure(world: _World) -> None:
+    world.place = SpeakerPlace.OWN_ROOM
+    mine = _query("打开", type_hint="switch", confidence=0.5)
+    asked, resolved = await world.resolve(mine), await world.resolve(mine, room="玄关")
+    assert (asked.status, [it.id for it in asked.candidates]) == (ResolutionStatus.AMBIGUOUS, ["hall", "wall"])
+    assert (resolved.status, _ids(resolved)) == (ResolutionStatus.RESOLVED, ["hall"])
+    assert resolved.query.scope_include == ("玄关",)
 
 
 @pytest.mark.spec("context-retrieval.md § 无匹配命令被过滤")

@@ -31,6 +31,9 @@ SessionOption = Annotated[
     str | None,
     typer.Option("--session", metavar="NAME", help="Dialogue that remembers for ten minutes what `it` stands for."),
 ]
+RoomOption = Annotated[
+    str | None, typer.Option("--room", metavar="ROOM", help="Room of the speaker: what `in here` and `my room` mean.")
+]
 ParserOption = Annotated[
     Literal["auto", "rules", "model"],
     typer.Option("--parser", help="auto asks the chat model only where the grammar is not sure."),
@@ -56,6 +59,7 @@ async def resolve_command(
     text: Text,
     home: Home,
     dialogue: SessionOption = None,
+    room: RoomOption = None,
     mentioned: Mentioned = None,
     parser: ParserOption = "auto",
     threshold: Threshold = None,
@@ -65,7 +69,7 @@ async def resolve_command(
     Shows each command of the sentence with its devices, the devices that were dropped and why, and the question to ask
     where the sentence leaves something open. Exits with 1 if any command of the sentence is not resolved.
     """
-    fields = {"text": text, "session": dialogue, "last_mentioned": mentioned, "threshold": threshold}
+    fields = {"text": text, "room": room, "session": dialogue, "last_mentioned": mentioned, "threshold": threshold}
     folder = Path(home)
     if (folder / DEVICES_FILE).is_file():
         home = await _import_folder(session, folder)

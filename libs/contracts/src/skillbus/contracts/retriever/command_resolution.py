@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.indexer.devices import CapabilityId, DeviceId, HomeName
+from skillbus.contracts.indexer.devices import CapabilityId, DeviceId, HomeName, SpokenName
 from skillbus.contracts.message import WITHOUT_NUL, Message, ProjectMessage
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever.query_ir import MAX_QUERIES, QueryIR, Sentence
@@ -85,6 +85,8 @@ class ParseQuery(ProjectMessage):
     text: Sentence
     home: HomeName | None = None
     """Home whose names, rooms and types the sentence may use. Without one the grammar knows only common words."""
+    room: SpokenName | None = None
+    """Room in which the speaker is: what "in here" and "my room" mean."""
     parser: Parser = "auto"
 
 
@@ -111,6 +113,9 @@ class ResolveCommand(ProjectMessage):
 
     text: Sentence
     home: HomeName
+    room: SpokenName | None = None
+    """Room in which the speaker is: what "in here" and "my room" mean. Without it "in here" limits nothing, and
+    "my room" is answered by a question."""
     session: SessionName | None = None
     last_mentioned: tuple[DeviceId, ...] | None = Field(default=None, max_length=1_000)
     """Devices that "it" stands for. Absent means those that the session mentioned last."""

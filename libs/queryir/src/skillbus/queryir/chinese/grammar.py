@@ -17,7 +17,7 @@ from skillbus.queryir.chinese.roles import is_describing, is_verb, settle_comple
 from skillbus.queryir.chinese.segmentation import ChineseWord, split_words
 from skillbus.queryir.chinese.targets import Target, collect_targets
 from skillbus.queryir.home import Home
-from skillbus.queryir.sentence import ParsedSentence
+from skillbus.queryir.sentence import OWN_ROOM_DOUBT, ParsedSentence, SpeakerPlace
 from skillbus.queryir.writing import FoldedText, fold_name
 
 _QUANTIFIERS: Final = {
@@ -29,6 +29,22 @@ _QUANTIFIERS: Final = {
 _TARGET_FIELDS: Final = ("name_hint", "type_hint", "scope_include", "scope_exclude", "quantifier", "references")
 _OWN_ROOMS: Final = frozenset({"我房间", "我屋", "我屋里", "我的房间", "我那屋"})
 """Room of the speaker, who is not known."""
+_HERE: Final = frozenset(
+    {
+        "这个房间",
+        "这间房",
+        "这屋",
+        "这间屋子",
+        "本房间",
+        "这个屋子",
+        "这房间",
+        "这个屋",
+        "我这里",
+        "我这边",
+        "这里",
+        "这儿",
+    }
+)
 _ANYTHING: Final = frozenset({"东西", "设备", "电器"})
 """Words for devices of any type."""
 _PLACES: Final = frozenset({"地方", "房间", "区域", "屋", "屋子"})
@@ -50,7 +66,14 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
         for start in reading.understood:
             unread.pop(start, None)
     spans = tuple(text.quote_original(word.start, word.end) for word in unread.values())
-    return ParsedSentence("zh", tuple(queries[:MAX_QUERIES]), spans)
+    return ParsedSentence("zh", tuple(queries[:MAX_QUERIES]), spans, _find_place(words))
+
+
+def _find_place(words: Sequence[ChineseWord]) -> SpeakerPlace | None:
+    texts = {word.text for word in words if word.name is None and word.room is None}
+    if texts & _OWN_ROOMS:
+        return SpeakerPlace.OWN_ROOM
+    return SpeakerPlace.HERE if texts & _HERE else None
 
 
 class _CommandReading:
@@ -270,7 +293,7 @@ class _CommandReading:
         unread = [word for word in self.parts.words if not word.senses and word.start not in self.understood]
         doubt += min(0.4, 0.1 * len(unread))
         if not target.rooms and any(word.text in _OWN_ROOMS for word in self.parts.words):
-            doubt += 0.5
+            doubt += OWN_ROOM_DOUBT
         if self._has_loose_number(intent):
             doubt += 0.4
         if any(it.quantity is not None and it.quantity.unit is Unit.ORDINAL for it in self.parts.words):

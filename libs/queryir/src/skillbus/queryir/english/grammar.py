@@ -10,7 +10,7 @@ from skillbus.queryir.english.clauses import Clause, split_clauses
 from skillbus.queryir.english.commands import read_command, take_type_words
 from skillbus.queryir.english.drafts import Draft
 from skillbus.queryir.english.exclusions import Exclusion, read_exclusion
-from skillbus.queryir.english.lexicon.places import OWN_ROOM
+from skillbus.queryir.english.lexicon.places import HERE, OWN_ROOM
 from skillbus.queryir.english.questions import read_question
 from skillbus.queryir.english.words.items import EnglishRole, Item
 from skillbus.queryir.english.words.names import EnglishNames, load_names
@@ -18,15 +18,13 @@ from skillbus.queryir.english.words.roles import label_words
 from skillbus.queryir.english.words.tokens import EnglishWord, split_words
 from skillbus.queryir.english.words.values import ValueKind
 from skillbus.queryir.home import Home
-from skillbus.queryir.sentence import ParsedSentence
+from skillbus.queryir.sentence import OWN_ROOM_DOUBT, ParsedSentence, SpeakerPlace
 from skillbus.queryir.writing import FoldedText
 
 _UNREAD_DOUBT: Final = 0.15
 """Confidence that each unread part of a sentence costs."""
 _CONDITION_DOUBT: Final = 0.5
 """Confidence that a condition costs: nothing waits until it holds."""
-_OWN_ROOM_DOUBT: Final = 0.5
-"""Confidence that "my room" costs: the speaker is not known."""
 _CONDITIONS: Final = frozenset({"if", "when", "whenever", "unless"})
 _ASKING: Final = frozenset({"me", "us", "check", "know", "see", "tell", "ask", "look"})
 """Words before the `if` of a question."""
@@ -55,12 +53,16 @@ def read_sentence(text: FoldedText, home: Home | None) -> ParsedSentence:
     spans = _join_spans(unread)
     quotes = tuple(text.quote_original(words[start].start, words[end - 1].end) for start, end in spans)
     doubt = _UNREAD_DOUBT * len(spans) + (_CONDITION_DOUBT if _has_condition(words) else 0)
-    doubt += _OWN_ROOM_DOUBT if any(OWN_ROOM.match(item.text.split(), 0) for item in items if _is_filler(item)) else 0
-    return ParsedSentence("en", _build_queries(drafts, doubt), quotes)
+    place = _find_place(items)
+    doubt += OWN_ROOM_DOUBT if place is SpeakerPlace.OWN_ROOM else 0
+    return ParsedSentence("en", _build_queries(drafts, doubt), quotes, place)
 
 
-def _is_filler(item: Item) -> bool:
-    return item.role is EnglishRole.FILLER
+def _find_place(items: Sequence[Item]) -> SpeakerPlace | None:
+    fillers = [item.text.split() for item in items if item.role is EnglishRole.FILLER]
+    if any(OWN_ROOM.match(words, 0) for words in fillers):
+        return SpeakerPlace.OWN_ROOM
+    return SpeakerPlace.HERE if any(HERE.match(words, 0) for words in fillers) else None
 
 
 def _has_condition(words: Sequence[EnglishWord]) -> bool:

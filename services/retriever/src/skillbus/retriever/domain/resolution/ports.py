@@ -7,7 +7,7 @@ from typing import Protocol
 from skillbus.contracts.retriever.command_resolution import Parser
 from skillbus.contracts.retriever.query_ir import QueryIR
 from skillbus.queryir.home import Home
-from skillbus.queryir.sentence import Language
+from skillbus.queryir.sentence import Language, SpeakerPlace
 
 
 class HomeSource(Protocol):
@@ -41,6 +41,8 @@ class SentenceReading:
     """Chat model that read it; None for the grammar."""
     model_problem: str | None = None
     """Reason why the grammar's reading is returned although a model was asked."""
+    place: SpeakerPlace | None = None
+    """Place of the speaker, if the sentence names it."""
 
 
 class SentenceParser(Protocol):

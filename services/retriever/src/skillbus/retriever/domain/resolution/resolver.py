@@ -18,7 +18,7 @@ from skillbus.contracts.retriever.query_ir import QueryIR
 from skillbus.contracts.retriever.search_explanation import SearchStage
 from skillbus.queryir.home import Home
 from skillbus.queryir.recall import DeviceMatch, match_similar, recall_devices
-from skillbus.queryir.sentence import Language
+from skillbus.queryir.sentence import Language, place_speaker
 from skillbus.retriever.domain.commands.ports import CommandScorer
 from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.resolution.command_choice import CommandCheck
@@ -87,7 +87,7 @@ class CommandResolver:
         home = None if request.home is None else await self.homes.load_home(request.project, request.home)
         reading = await self.parser.read_sentence(request.project, request.text, home, request.parser)
         return QueryParsed(
-            queries=reading.queries,
+            queries=place_speaker(reading.queries, reading.place, request.room),
             parsed_by="model" if reading.model else "rules",
             model=reading.model,
             model_problem=reading.model_problem,
@@ -107,11 +107,12 @@ class CommandResolver:
         stages.count("home", len(home.devices))
         with stages.measure("parse"):
             reading = await self.parser.read_sentence(request.project, request.text, home, request.parser)
-        mentioned = await self._load_mentioned(request, reading.queries)
-        turn = _Turn(request, home, reading.language, stages, MESSAGE_BYTES // max(len(reading.queries), 1))
+        queries = place_speaker(reading.queries, reading.place, request.room)
+        mentioned = await self._load_mentioned(request, queries)
+        turn = _Turn(request, home, reading.language, stages, MESSAGE_BYTES // max(len(queries), 1))
         results: list[ResolvedQuery] = []
         named: Sequence[str] | None = None
-        for query in reading.queries:
+        for query in queries:
             result, named_now = await self._resolve(turn, query, mentioned if named is None else named)
             results.append(result)
             named = named if named_now is None else named_now

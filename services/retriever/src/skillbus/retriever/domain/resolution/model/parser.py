@@ -93,7 +93,7 @@ class ModelParser:
         # A long text takes the grammar some tenths of a second, in which nothing else would be answered.
         is_long = len(text) > _LONG_TEXT
         parsed = await asyncio.to_thread(self._grammar, text, home) if is_long else self._grammar(text, home)
-        reading = SentenceReading(parsed.queries, parsed.language)
+        reading = SentenceReading(parsed.queries, parsed.language, place=parsed.place)
         if parser == "rules" or (parser == "auto" and self._is_sure(parsed)):
             return reading
         try:
@@ -126,7 +126,7 @@ class ModelParser:
         key = sha256(json.dumps([model, question.system, question.content]).encode()).hexdigest()
         if (answer := self._answers.get(key)) is not None:
             queries = read_answer(answer.text, text, grammar.language, home)
-            return SentenceReading(queries, grammar.language, answer.model)
+            return replace(grammar, queries=queries, model=answer.model)
         problem: Exception = AnswerUnreadableError("the model was not asked")
         for mode in self._list_modes(model):
             try:
@@ -140,7 +140,7 @@ class ModelParser:
                     break
             else:
                 self._modes[model], self._answers[key] = mode, answer
-                return SentenceReading(queries, grammar.language, answer.model)
+                return replace(grammar, queries=queries, model=answer.model)
         self._modes.pop(model, None)
         raise problem
 

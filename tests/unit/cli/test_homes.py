@@ -81,6 +81,13 @@ def test_devices_are_sent_as_they_are_with_the_home_of_those_that_name_none(
     assert ["created", "1"] in [line.split() for line in result.stdout.splitlines()]
 
 
+def test_capabilities_that_no_command_has_are_named(skillbus: CommandLine, tools: FakeTools, home: Path) -> None:
+    tools.answers["PUT /api/devices"] = report(created=1) | {"unknown_capabilities": ["levle", "swich"]}
+    result = skillbus("devices", "import", str(home / "devices.jsonl"), externals=tools.externals())
+    assert result.exit_code == 0, result.output
+    assert "the library has no command of levle, swich" in " ".join(result.output.split())
+
+
 def test_a_rejected_command_is_shown_by_its_line_and_fails(skillbus: CommandLine, tools: FakeTools) -> None:
     line = {"line": 2, "id": "x", "outcome": "rejected", "error": "description: missing"}
     tools.answers["PUT /api/commands"] = report(created=1, rejected=1) | {"results": [line]}

@@ -129,10 +129,35 @@ async def test_ten_thousand_devices_go_on_in_requests_that_the_bus_takes_with_th
         "results": [
             {"line": 7_001, "home": "villa", "id": "d7000", "outcome": "rejected", "error": "type: Field required"}
         ],
+        "unknown_capabilities": [],
     }
     requests = [request for request in asked(world) if isinstance(request, PutDevices)]
     assert [len(request.devices) for request in requests] == [MAX_DEVICES] * (10_000 // MAX_DEVICES)
     assert {(request.home, request.project) for request in requests} == {("villa", "p")}
+
+
+@pytest.mark.parametrize(("library", "unknown"), [(("switch", "lock"), ["levle"]), ((), [])])
+async def test_capabilities_that_no_command_has_are_named_unless_the_library_is_empty(
+    world: World, library: tuple[str, ...], unknown: list[str]
+) -> None:
+    def list_commands(request: Message) -> CommandsListed:
+        assert isinstance(request, ListCommands)
+        spec = {"command": {"id": "on"}, "description": {"en": "Turn on"}}
+        commands = [spec | {"id": f"{name}.on", "capability": {"id": name}} for name in library]
+        first = request.after is None  # each page has one command
+        return CommandsListed.model_validate(
+            {
+                "commands": commands[:1] if first else commands[1:],
+                "total": len(commands),
+                "next": "switch.on" if first and commands else None,
+            }
+        )
+
+    world.caller.on(LIST_COMMANDS, list_commands)
+    lamp = LAMP.model_dump(mode="json")
+    lines = [lamp | {"capabilities": ["switch", "levle"]}, lamp | {"id": "2", "capabilities": ["lock", 3]}, lamp]
+    answer = (await send(world, "PUT", "/api/devices", content=ndjson(lines))).json()
+    assert answer["unknown_capabilities"] == unknown
 
 
 async def test_a_device_with_an_unknown_field_is_refused_with_its_line_and_the_nearest_field(world: World) -> None:

@@ -93,19 +93,24 @@ async def _upload_file(
     counts = Counter[PutOutcome]()
     for part in reports:
         counts.update(part.counts)
-    merged = {
+    merged: dict[str, object] = {
         "total": sum(part.total for part in reports),
         "counts": dict(counts),
         "indexed": all(part.indexed for part in reports),
         "results": [line for part in reports for line in part.results],
     }
+    if kind is DevicesImported:
+        unknown = {one for part in reports for one in dict(part)["unknown_capabilities"]}
+        merged["unknown_capabilities"] = sorted(unknown)
     return kind.model_validate(merged)
 
 
 def _show_report(session: Session, report: DevicesImported | CommandsImported, noun: str) -> None:
     problems = [(str(it.line), it.id or "-", it.outcome.value, it.error or "") for it in report.results]
     later = "" if report.indexed else "; the index gets them when the vector store and the embedder are back"
-    summary = f"{format_number(report.total, noun)}{later}"
+    unknown = ", ".join(report.unknown_capabilities) if isinstance(report, DevicesImported) else ""
+    lacks = f"; the library has no command of {unknown}" if unknown else ""
+    summary = f"{format_number(report.total, noun)}{later}{lacks}"
     session.output.show_result(
         report, lambda: tables.build_import_report(f"{noun}s", report.counts, "line", problems, summary)
     )

@@ -46,6 +46,9 @@ class DevicesImported(ImportReport):
 
     results: tuple[DeviceLineImported, ...] = ()
     """Results in the order of the body. With `only=problems`, lines without a problem are left out."""
+    unknown_capabilities: tuple[str, ...] = ()
+    """Capabilities of these devices that no command of the library has, the first 100. Empty while the library is
+    empty."""
 
 
 class CommandsImported(ImportReport):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterable, Mapping
 from difflib import get_close_matches
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
@@ -14,7 +14,15 @@ from skillbus.contracts.devices_http import (
     DevicesImported,
     ImportReport,
 )
-from skillbus.contracts.indexer.commands import MAX_COMMANDS, PUT_COMMANDS, CommandPut, CommandsPut, PutCommands
+from skillbus.contracts.indexer.commands import (
+    LIST_COMMANDS,
+    MAX_COMMANDS,
+    PUT_COMMANDS,
+    CommandPut,
+    CommandsPut,
+    ListCommands,
+    PutCommands,
+)
 from skillbus.contracts.indexer.devices import (
     MAX_DEVICES,
     PUT_DEVICES,
@@ -31,6 +39,11 @@ from skillbus.gateway.domain.ports import BusCaller
 
 LineT = TypeVar("LineT", bound=LineResult)
 ReportT = TypeVar("ReportT", bound=ImportReport)
+
+
+_PAGE_COMMANDS: Final = 1_000
+_MOST_UNKNOWN: Final = 100
+"""Unknown capabilities that a report names."""
 
 
 class DeviceImportOptions(ImportOptions):
@@ -52,18 +65,24 @@ class HomeImporter:
         self._patience_s = patience_s
 
     async def import_devices(self, body: AsyncIterable[bytes], options: DeviceImportOptions) -> DevicesImported:
-        """Put every valid device of a body. Raises RequestError as `import_objects` does."""
+        """Put every valid device of a body, and name the capabilities that the library does not know.
+
+        Raises:
+            RequestError: As `import_objects` does.
+        """
+        used = set[str]()
         target: PutTarget[DevicePut, DeviceLineImported] = PutTarget(
             "devices",
             PUT_DEVICES.service,
             MAX_DEVICES,
-            partial(self._put_devices, options),
+            partial(self._put_devices, options, used),
             lambda line, put: DeviceLineImported(line=line, **dict(put)),
             partial(_reject_device, options),
             partial(_name_device, options),
             _find_unknown_field,
         )
-        return _report(DevicesImported, await import_objects(body, target, options, self._patience_s))
+        done = _report(DevicesImported, await import_objects(body, target, options, self._patience_s))
+        return done.model_copy(update={"unknown_capabilities": await self._find_unknown(options.project, used)})
 
     async def import_commands(self, body: AsyncIterable[bytes], options: CommandImportOptions) -> CommandsImported:
         """Put every valid command of a body into the library. Raises RequestError as `import_objects` does."""
@@ -79,7 +98,23 @@ class HomeImporter:
         )
         return _report(CommandsImported, await import_objects(body, target, options, self._patience_s))
 
-    async def _put_devices(self, options: DeviceImportOptions, devices: tuple[JsonValue, ...]) -> DevicesPut:
+    async def _find_unknown(self, project: str, used: set[str]) -> tuple[str, ...]:
+        """Return the capabilities that no command has; none while there are no commands. Raises RequestError."""
+        unknown, wanted = set(used), ListCommands(project=project, limit=_PAGE_COMMANDS)
+        while unknown:
+            page = await self._caller.call(LIST_COMMANDS, wanted)
+            unknown -= {command.capability.id for command in page.commands}
+            if not page.total:
+                return ()
+            if page.next is None:
+                break
+            wanted = wanted.model_copy(update={"after": page.next})
+        return tuple(sorted(unknown)[:_MOST_UNKNOWN])
+
+    async def _put_devices(
+        self, options: DeviceImportOptions, used: set[str], devices: tuple[JsonValue, ...]
+    ) -> DevicesPut:
+        used.update(capability for device in devices for capability in _list_capabilities(device))
         request = PutDevices(project=options.project, devices=devices, home=options.home)
         return await self._caller.call(PUT_DEVICES, request)
 
@@ -91,6 +126,11 @@ def _name_device(options: DeviceImportOptions, value: Mapping[str, JsonValue]) -
     """Return home and id: devices of two homes may have the same id."""
     device_id, home = get_text(value, "id"), get_text(value, "home") or options.home
     return frozenset() if device_id is None else frozenset({f"{home}\n{device_id}"})
+
+
+def _list_capabilities(device: JsonValue) -> list[str]:
+    found = device.get("capabilities") if isinstance(device, dict) else None
+    return [one.strip() for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def _find_unknown_field(value: Mapping[str, JsonValue]) -> str | None:

@@ -67,6 +67,8 @@ class CommandCheck:
         ranked = sorted(own.values(), key=lambda command: (-command.scores[0], command.id))
         best = ranked[0]
         detail = f"The nearest command is {best.id} with {best.scores[0]:.2f}, below {self._threshold:g}."
+        if unknown := [each for each in capabilities if each not in self._by_capability]:
+            detail = f"{detail} The library has no command of {', '.join(unknown)}."[:500]
         refused = RefusedDevice(DropReason.NO_COMMAND_FITS, detail, best.scores[0])
         for command in ranked:
             if command.scores[0] < self._threshold:

@@ -90,3 +90,14 @@ def test_to_change_the_station_without_a_number_sets_the_channel(sentence: str) 
 @pytest.mark.parametrize("sentence", ["大门是锁着的吧", "床头灯是开着的吧", "大门没锁吧"])
 def test_what_is_supposed_is_asked(sentence: str) -> None:
     assert _list_codes(sentence) == ["query_state"]
+
+
+@pytest.mark.parametrize("remark", ["停电了", "要洗澡了", "听我说", "该睡觉了", "孩子在写作业"])
+def test_what_has_happened_to_something_unknown_is_a_remark_before_a_command(remark: str) -> None:
+    [query] = parse_sentence(f"{remark}，关掉床头灯", CHINESE_HOME).queries
+    assert (query.action_code, query.name_hint) == ("turn_off", "床头灯")
+
+
+def test_an_unknown_device_that_is_switched_off_alone_is_a_name() -> None:
+    [query] = parse_sentence("关掉老火箭了", CHINESE_HOME).queries
+    assert (query.action_code, query.name_hint) == ("turn_off", "老火箭")

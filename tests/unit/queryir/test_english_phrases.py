@@ -153,3 +153,32 @@ def test_courtesy_and_plans_change_no_command(sentence: str) -> None:
 def test_verbs_of_extent_and_of_what_a_device_does(sentence: str, code: str) -> None:
     [query] = _read(sentence)
     assert (query["action_code"], query.get("quantifier")) == (code, None)
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        *("sorry", "oh", "bedtime", "dinner's ready", "the sun is up", "so hot today", "too bright in the barn"),
+        *("a bit chilly", "good night", "it smells in here", "I need to concentrate", "excuse me", "listen"),
+    ],
+)
+@pytest.mark.parametrize("command", ["turn off Breezy", "dim the porch light"])
+def test_a_remark_before_a_command_of_its_own_is_no_command(remark: str, command: str) -> None:
+    assert _read(f"{remark}, {command}") == _read(command)
+
+
+def test_an_unknown_name_before_a_verb_without_an_object_is_a_name() -> None:
+    assert _read("gizmo, turn off")[0]["name_hint"] == "gizmo"
+
+
+@pytest.mark.parametrize("command", ["turn off the lights in the barn", "turn it off", "lock the gate"])
+@pytest.mark.parametrize(
+    "courtesy",
+    [
+        *("you can {}", "might you {}", "could we {}", "could I ask you to {}", "I wonder if you could {}"),
+        *("do you think you could {}", "any chance you could {}", "I was hoping you could {}", "feel free to {}"),
+        *("when you have a moment, {}", "first, {}", "hmm {}", "we should {}", "is there any chance you would {}"),
+    ],
+)
+def test_every_form_of_courtesy_leaves_the_command_as_it_is(courtesy: str, command: str) -> None:
+    assert _read(courtesy.format(command)) == _read(command)

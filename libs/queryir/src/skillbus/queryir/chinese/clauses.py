@@ -7,7 +7,7 @@ command, or a reason, which is dropped.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
 from skillbus.queryir.chinese.families import GENERIC_VERBS
@@ -78,6 +78,13 @@ class _Piece:
         return not self.plays(*HEADS) and (self.plays(SenseKind.MEASURE) or any(not word.senses for word in self.words))
 
     @cached_property
+    def tells(self) -> bool:
+        """True for a verb with an unknown object that has happened: 停电了, 要洗澡了."""
+        if self.has_target or not self.words or self.words[-1].text != "了" or self.plays(SenseKind.OBJECT):
+            return False
+        return any(is_verb(word) and not after.senses for word, after in pairwise(self.words))
+
+    @cached_property
     def hesitates(self) -> bool:
         """那个 alone, before what is meant."""
         return all(word.plays(SenseKind.DEMONSTRATIVE, SenseKind.FILLER) for word in self.words)
@@ -119,12 +126,18 @@ def split_commands(words: Sequence[ChineseWord]) -> list[CommandWords]:
     """Return the commands of a sentence, in its order."""
     runs = islice((run for run in _split_pauses(words) if run), _MOST_CLAUSES)
     pieces = [piece for run in runs for piece in map(_Piece, _split_run(run)) if piece.words]
+    pieces = [piece for index, piece in enumerate(pieces) if not (piece.tells and _asks_later(pieces[index + 1 :]))]
     is_alone = not any(piece.asks for piece in pieces)
     for piece in pieces:
         piece.is_alone = is_alone
     if not any(piece.acts or piece.excludes for piece in pieces):
         return [CommandWords([word for piece in pieces for word in (*piece.words, _PAUSE)])] if pieces else []
     return _join_pieces(pieces)
+
+
+def _asks_later(pieces: Sequence[_Piece]) -> bool:
+    """Return True if a later clause asks for something and says of what."""
+    return any(piece.asks and piece.has_target for piece in pieces)
 
 
 def _join_pieces(pieces: Sequence[_Piece]) -> list[CommandWords]:

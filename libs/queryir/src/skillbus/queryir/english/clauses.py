@@ -6,6 +6,7 @@ from typing import Final
 
 from skillbus.queryir.english.lexicon.actions import INCOMPLETE_VERBS
 from skillbus.queryir.english.words.items import EnglishRole, Item
+from skillbus.queryir.english.words.values import ValueKind
 
 _MAX_ITEMS: Final = 80
 """Longest clause, so that the time stays in proportion to the length of the sentence."""
@@ -34,6 +35,13 @@ _REASON_OPENINGS: Final = frozenset(
 _INSTEAD: Final = frozenset({"just", "only", "instead", "rather"})
 """Words before what a verb is about, after a clause that says what it is not about."""
 _TIMES: Final = frozenset({"at", "after", "for"})
+_IDLE: Final = (EnglishRole.WORD, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.AND, EnglishRole.MEDIA)
+_SAYING_WHAT: Final = frozenset(
+    {EnglishRole.NAME, EnglishRole.TYPE, EnglishRole.ROOM, EnglishRole.VERB, EnglishRole.QUANTIFIER, EnglishRole.OTHERS}
+    | {EnglishRole.EVERYWHERE, EnglishRole.EXCEPTION, EnglishRole.KEEPER, EnglishRole.NEGATION}
+)
+"""Roles of words that say what to do, or with what."""
+_LINKING: Final = frozenset({"is", "are", "am", "was", "were"})
 
 
 @dataclass(slots=True)
@@ -65,7 +73,7 @@ def split_clauses(items: Sequence[Item], *, question: bool = False) -> list[Clau
         Clause(
             part,
             question=question or _is_question(part),
-            statement=_is_statement(part) or _is_interjection(part),
+            statement=_is_statement(part) or _is_interjection(part) or (_has_object(later) and _is_remark(part)),
             corrected=bool(later) and _corrects(part, later),
         )
         for part, later in zip(merged, [*merged[1:], []], strict=True)
@@ -96,7 +104,9 @@ def _cut(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _belong_together(before: Sequence[Item], part: Sequence[Item]) -> bool:
-    if _is_statement(before) or _is_statement(part) or (_is_interjection(before) and _has_object(part)):
+    if _is_statement(before) or _is_statement(part):
+        return False
+    if _has_object(part) and (_is_interjection(before) or (part[0].comma and _is_remark(before))):
         return False
     if _corrects(before, part):
         return False
@@ -116,8 +126,20 @@ def _corrects(before: Sequence[Item], part: Sequence[Item]) -> bool:
 
 def _is_interjection(part: Sequence[Item]) -> bool:
     """Return True for words that name nothing and say nothing to do: `time for bed, …`."""
-    idle = (EnglishRole.WORD, EnglishRole.FUNCTION, EnglishRole.FILLER, EnglishRole.AND, EnglishRole.MEDIA)
-    return all(item.role in idle for item in part) and any(item.role is EnglishRole.FUNCTION for item in part)
+    return all(item.role in _IDLE for item in part) and any(item.role is EnglishRole.FUNCTION for item in part)
+
+
+def _is_remark(part: Sequence[Item]) -> bool:
+    """Return True for words that nobody knows, before a command of its own: `sorry, …`, `dinner is ready, …`."""
+    if any(item.role in _SAYING_WHAT for item in part) or not any(item.role is EnglishRole.WORD for item in part):
+        return False
+    linked = any(item.text in _LINKING for item in part[1:]) and part[0].role is not EnglishRole.QUESTION
+    idle = (*_IDLE, EnglishRole.REFERENCE, EnglishRole.STATE)
+    return linked or all(item.role in idle or _is_vague(item) for item in part)
+
+
+def _is_vague(item: Item) -> bool:
+    return item.value is not None and item.value.kind is ValueKind.SOME  # a bit chilly
 
 
 def _has_object(part: Sequence[Item]) -> bool:
@@ -177,5 +199,7 @@ def _is_statement(part: Sequence[Item]) -> bool:
         return not _has_verb(part)
     if _has_verb(part) or part[0].role is EnglishRole.QUESTION:
         return False
+    if texts[0] == "too" and len(texts) > 1:
+        return True  # too bright in the loft
     said = any(word in texts for word in ("is", "am", "are"))
     return said and any(word in texts for word in ("too", "so"))

@@ -10,8 +10,58 @@ def _list_phrases(text: str) -> list[str]:
     return [" ".join(phrase.split()) for phrase in text.replace("\n", " ").split(",")]
 
 
+_MODALS: Final = ("can", "could", "will", "would", "may", "might", "shall", "should")
+_COURTESY: Final = [
+    *(
+        f"{modal} {who}{how}"
+        for modal in _MODALS
+        for who in ("you", "we")
+        for how in ("", " please", " possibly", " just")
+    ),
+    *(f"{who} {modal}" for modal in (*_MODALS, "must", "need to", "have to") for who in ("you", "we")),
+    *(
+        f"{modal} i {ask} you to"
+        for modal in ("can", "could", "may", "might")
+        for ask in ("ask", "get", "trouble", "beg")
+    ),
+    *(f"i {ask} you to" for ask in ("ask", "am asking", "beg", "want", "need", "would like", "would love", "expect")),
+    *(
+        f"{hope} {who} {modal}"
+        for hope in (
+            *(
+                "i hope",
+                "i am hoping",
+                "i was hoping",
+                "i wish",
+                "i wonder if",
+                "i was wondering if",
+                "i am wondering if",
+            ),
+            *("any chance", "any chance that", "is there any chance", "is there a chance", "do you think", "think"),
+        )
+        for who in ("you", "we")
+        for modal in ("can", "could", "would", "will", "might")
+    ),
+    *(f"when you {have} a {moment}" for have in ("have", "get") for moment in ("moment", "minute", "second", "sec")),
+    *(
+        "feel free to",
+        "i beg you",
+        "first",
+        "first of all",
+        "oh",
+        "ah",
+        "hmm",
+        "mm",
+        "ugh",
+        "when you are free",
+        "sorry",
+    ),
+]
+"""Phrases that make a request polite, and those with which it begins."""
+
 FILLERS: Final = PhraseTable(
-    dict.fromkeys(
+    dict.fromkeys(_COURTESY, True)
+    | dict.fromkeys(
         _list_phrases(
             """please, pls, plz, kindly, how about, what about, why do not you, why not, could you please,
             can you please, would you please, will you please, though, see that, needs to, should, must, has to,
@@ -38,6 +88,7 @@ FILLERS: Final = PhraseTable(
             i would love it if you, i am going to bed, we are going to bed, i am going to sleep, i am going out,
             we are going out, i am leaving, we are leaving, i am heading out, we are heading out, i am home,
             we are home,
+            good morning, good night, goodnight, good evening, good afternoon, good day, bye, goodbye, see you later,
             it is time to, time to, it is bedtime, you, i, we, me, us, ourselves, myself"""
         ),
         True,

@@ -212,7 +212,7 @@ def test_a_folder_with_a_link_is_refused(tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.errors[0].where) == ("symlink", "SKILL.md")
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), min_size=1, max_size=6))
 def test_a_damaged_package_is_read_or_refused(changes: list[tuple[int, int]]) -> None:
     data = bytearray(zipped({"add/SKILL.md": SKILL, "add/main.py": "import argparse\n" * 3}))

@@ -172,7 +172,7 @@ def test_templates_have_counts_levels_and_lines() -> None:
     ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab 0:=[]{}<*>/\\.-\"'错误\tERROR2031"), max_size=60), max_size=20))
 def test_any_lines_give_valid_items_and_the_same_again(lines: list[str]) -> None:
     assert learn(lines) == learn(lines)

@@ -317,7 +317,7 @@ _WORDS = (
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_WORDS), max_size=60).map("".join)))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     for home in (CHINESE_HOME, None):

@@ -1,10 +1,16 @@
 """A first visit, from an empty installation to an agent that may connect, and what is seen while NATS is down."""
 
+import json
 import os
+import re
+import shlex
 import signal
 
 import httpx
 import pytest
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from playwright.async_api import expect
 
 from skillbus.common.testing import eventually
@@ -15,31 +21,64 @@ from .browsing import Visitors
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_an_empty_installation_leads_to_examples_knowledge_and_an_agent(
-    visitors: Visitors, system: System
-) -> None:
-    async with visitors.open("/start") as visit:
-        await expect(visit.by("first-steps")).to_be_visible()
+async def find_tools(session: ClientSession, query: str) -> set[str]:
+    """Return the ids of the tools that an agent finds."""
+    await session.initialize()
+    found = await session.call_tool("search_tools", {"query": query})
+    assert found.structuredContent is not None, found.content
+    return {tool["id"] for tool in found.structuredContent["tools"]}
+
+
+async def test_an_empty_installation_leads_to_examples_knowledge_and_an_agent(visitors: Visitors) -> None:
+    async with visitors.open("/") as visit:
+        heading = visit.page.get_by_role("heading", level=1)
+        await expect(heading).to_have_text("Welcome to skillbus")
+        await expect(visit.page.get_by_text("0 of 3 done")).to_be_visible()
         await visit.by("install").click()
         await expect(visit.by("done-examples")).to_be_visible(timeout=20_000)
+        await expect(heading).to_have_text("Overview")
 
         await visit.by("add-knowledge").click()
-        await visit.by("title").fill("Refunds")
-        await visit.by("content").fill("A refund takes two days.")
+        await visit.by("title").fill("Gift cards")
+        await visit.by("content").fill("A gift card expires after three years.")
         await visit.by("save").click()
-        await expect(visit.by("content")).to_have_text("A refund takes two days.")
-        await visit.open("/start")
+        await expect(visit.by("content")).to_have_text("A gift card expires after three years.")
+        await visit.page.get_by_role("link", name="skillbus", exact=True).click()
         await visit.page.get_by_text("2 of 3 done").click()
         await expect(visit.by("done-knowledge")).to_be_visible()
 
+        await visit.by("label").fill("agent of the first day")
         await visit.by("make").click()
         await expect(visit.page.locator("[data-once]")).to_be_visible()
-        lines = await visit.by("lines").inner_text()
-        key = lines.partition("Bearer ")[2].partition('"')[0]
-        async with httpx.AsyncClient(base_url=visit.base, headers={"Authorization": f"Bearer {key}"}) as agent:
-            answer = await agent.post("/api/tools/search", json={"query": "calculate"})
-        assert answer.status_code == 200
-        assert answer.json()["results"]
+        command, address, desktop = await visit.by("lines").locator("[data-line]").all_inner_texts()
+        by_address, by_command = (json.loads(line)["mcpServers"]["skillbus"] for line in (address, desktop))
+        authorization = f"Authorization: {by_address['headers']['Authorization']}"
+        assert shlex.split(command)[-3:] == [by_address["url"], "--header", authorization]
+        async with (
+            httpx.AsyncClient(headers=by_address["headers"], timeout=30, trust_env=False) as http,
+            streamable_http_client(by_address["url"], http_client=http) as (read, write, _),
+            ClientSession(read, write) as session,
+        ):
+            assert "skill:word-count" in await find_tools(session, "count the words of a text")
+            knowledge = await session.call_tool("search_knowledge", {"query": "When does a gift card expire?"})
+            assert "three years" in knowledge.model_dump_json()
+        async with (
+            stdio_client(StdioServerParameters(**by_command)) as (read, write),
+            ClientSession(read, write) as session,
+        ):
+            assert "skill:word-count" in await find_tools(session, "count the words of a text")
+
+        await visit.page.reload()
+        await expect(visit.by("first-steps")).to_have_count(0)
+        await expect(visit.by("connect-agent")).to_be_visible()
+        await expect(visit.by("knowledge")).to_have_text(re.compile(r"^\d+ items of knowledge$"))
+        await visit.by("query").fill("When does a gift card expire?")
+        await visit.page.get_by_label("Search for").select_option("knowledge")
+        await visit.by("query").press("Enter")
+        await expect(visit.by("hit").first).to_contain_text("Gift cards")
+        await visit.by("nav-system").click()
+        await visit.by("tab-keys").click()
+        await expect(visit.by("key-row")).to_contain_text("agent of the first day")
 
 
 @pytest.mark.spec("knowledge-base.md § 知识编辑页面")

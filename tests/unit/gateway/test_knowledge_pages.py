@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from markdown_it import MarkdownIt
 
-from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.learner.items import GET_KNOWLEDGE, LIST_KNOWLEDGE, KnowledgeListed, KnowledgeSummary
 from skillbus.contracts.learner.knowledge import CONTENT_CHARACTERS, KnowledgeItem, KnowledgeStatus
@@ -282,12 +282,16 @@ async def test_a_key_of_several_projects_chooses_one_on_the_page(world: World) -
     assert 'data-testid="project"' not in (await get_page(world, "/knowledge", bound)).text
 
 
-async def test_an_error_is_a_page_with_its_code(world: World) -> None:
-    world.caller.on(GET_KNOWLEDGE, lambda _: RequestError(ErrorCode.NOT_FOUND, f"No item {EVIL}."))
-    answer = await get_page(world, PAGE)
-    assert answer.status_code == 404
-    assert "<code>not_found</code>" in answer.text
+@pytest.mark.parametrize(("code", "links"), [(ErrorCode.NOT_FOUND, []), (ErrorCode.UNAVAILABLE, [f"{PAGE}?a=b"])])
+async def test_an_error_is_a_page_with_its_code_that_offers_another_try_where_it_can_help(
+    world: World, code: ErrorCode, links: list[str]
+) -> None:
+    world.caller.on(GET_KNOWLEDGE, lambda _: RequestError(code, f"No item {EVIL}."))
+    answer = await get_page(world, f"{PAGE}?a=b")
+    assert answer.status_code == ERROR_CLASSES[code].status
+    assert f"<code>{code}</code>" in answer.text
     assert "<script>alert" not in answer.text
+    assert re.findall(r'href="([^"]+)" data-testid="again"', answer.text) == links
 
 
 def test_every_text_of_the_templates_and_of_the_code_is_translated() -> None:

@@ -388,3 +388,20 @@ async def test_a_store_that_is_away_is_an_error_page(world: World) -> None:
     answer = await get_page(world, "/search?query=x")
     assert answer.status_code == 503
     assert "vector_store_unavailable" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "subject", "typed"),
+    [
+        ("/context?query=refunds", BUILD_CONTEXT.subject, 'value="refunds"'),
+        ("/context/resolve?text=lights", RESOLVE_COMMAND.subject, 'value="lights"'),
+    ],
+)
+async def test_a_context_that_fails_shows_why_below_what_was_typed(
+    world: World, path: str, subject: str, typed: str
+) -> None:
+    del world.caller.handlers[subject]
+    answer = await get_page(world, path)
+    assert answer.status_code == 503
+    assert "<code>unavailable</code>" in answer.text
+    assert typed in answer.text

@@ -117,6 +117,8 @@ async def test_a_service_that_is_down_is_named_and_the_rest_is_shown() -> None:
     assert "<code>unavailable</code>" in answer.text
     assert "list_knowledge" in answer.text
     assert "<b>12</b>" in answer.text
+    assert "Welcome" not in answer.text
+    assert 'data-testid="first-steps"' not in answer.text
 
 
 def test_the_examples_of_the_page_are_those_of_the_repository() -> None:

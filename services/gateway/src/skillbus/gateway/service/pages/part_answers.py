@@ -16,6 +16,11 @@ class PartAnswer(Generic[ValueT]):
     value: ValueT | None = None
     problem: RequestError | None = None
 
+    @property
+    def status(self) -> int:
+        """Status of a page that is this answer."""
+        return 200 if self.problem is None else self.problem.status
+
 
 async def get_part(asking: Awaitable[ValueT]) -> PartAnswer[ValueT]:
     """Return the answer for a part, or its problem."""

@@ -104,11 +104,11 @@ def show_page_problem(show_document: Callable[[Problem], Response], scope: Scope
     is_program = f"{scope['path']}/".startswith(_PROGRAMS) or scope["method"] not in {"GET", "HEAD"}
     if is_program or "HX-Request" in request.headers or not prefers_media_type(accept, "text/html", "application/json"):
         return show_document(problem)
+    query = scope["query_string"].decode("latin-1")
+    wanted = f"{scope['path']}?{query}" if query else scope["path"]
     if problem.code is ErrorCode.UNAUTHORIZED:
-        query = scope["query_string"].decode("latin-1")
-        wanted = f"{scope['path']}?{query}" if query else scope["path"]
         return RedirectResponse(f"{LOGIN_PATH}?{urlencode({'next': wanted})}", 303)
-    return render_page(request, "error.html", {"problem": problem}, status=problem.status)
+    return render_page(request, "error.html", {"problem": problem, "address": wanted}, status=problem.status)
 
 
 def _add_page(

@@ -8,11 +8,12 @@ from pydantic import Field, StringConstraints
 
 from skillbus.contracts.indexer.devices import LIST_HOMES, ListHomes
 from skillbus.contracts.message import WITHOUT_NUL, ProjectMessage
-from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND, Parser, ResolveCommand
-from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext
+from skillbus.contracts.retriever.command_resolution import RESOLVE_COMMAND, CommandResolved, Parser, ResolveCommand
+from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
 from skillbus.contracts.retriever.query_ir import MAX_SENTENCE
 from skillbus.contracts.scope import Scope
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.service.pages.part_answers import PartAnswer, get_part
 from skillbus.gateway.service.pages.rendering import render_page
 
 CONTEXT_PAGE: Final = "/context"
@@ -46,7 +47,7 @@ class ContextPages:
 
     async def show_context(self, request: Request, page: Annotated[ContextPageQuery, Query()]) -> Response:
         """Show the context of a query with its tokens, and what is left out."""
-        built = None
+        answer: PartAnswer[ContextBuilt] = PartAnswer()
         if page.query:
             wanted = BuildContext(
                 project=page.project,
@@ -55,14 +56,15 @@ class ContextPages:
                 budget_tokens=page.budget_tokens,
                 record_use=False,  # a preview is no use of the items
             )
-            built = await self.caller.call(BUILD_CONTEXT, wanted)
-        return render_page(request, "context/preview.html", {"query": page, "built": built}, project=page.project)
+            answer = await get_part(self.caller.call(BUILD_CONTEXT, wanted))
+        context = {"query": page, "built": answer.value, "problem": answer.problem}
+        return render_page(request, "context/preview.html", context, project=page.project, status=answer.status)
 
     async def show_resolution(self, request: Request, page: Annotated[ResolvePageQuery, Query()]) -> Response:
         """Show what a spoken command means, and the devices and commands that it is resolved to."""
         homes = await self.caller.call(LIST_HOMES, ListHomes(project=page.project))
         home = page.home or (homes.homes[0].home if homes.homes else "")
-        resolved = None
+        answer: PartAnswer[CommandResolved] = PartAnswer()
         if page.text and home:
             wanted = ResolveCommand(
                 project=page.project,
@@ -72,6 +74,12 @@ class ContextPages:
                 parser=page.parser,
                 threshold=page.threshold,
             )
-            resolved = await self.caller.call(RESOLVE_COMMAND, wanted)
-        context = {"query": page, "home": home, "homes": homes.homes, "resolved": resolved}
-        return render_page(request, "context/resolve.html", context, project=page.project)
+            answer = await get_part(self.caller.call(RESOLVE_COMMAND, wanted))
+        context = {
+            "query": page,
+            "home": home,
+            "homes": homes.homes,
+            "resolved": answer.value,
+            "problem": answer.problem,
+        }
+        return render_page(request, "context/resolve.html", context, project=page.project, status=answer.status)

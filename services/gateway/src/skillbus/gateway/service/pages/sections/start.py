@@ -53,6 +53,7 @@ class StartPages:
             get_part(self._count_keys(caller)),
         )
         counts = (knowledge, pending, tools, quarantined, failed, keys)
+        is_known = not any(part.problem for part in (knowledge, examples, pending, skills, keys))
         done = {
             "examples": bool(skills.value),
             "knowledge": (knowledge.value or 0) > (examples.value or 0),
@@ -66,7 +67,8 @@ class StartPages:
             "failed": failed,
             "problems": tuple({it.problem.message: it.problem for it in counts if it.problem is not None}.values()),
             "done": done,
-            "is_empty": not (skills.value or knowledge.value or pending.value),
+            "is_known": is_known,
+            "is_empty": is_known and not (skills.value or knowledge.value or pending.value),
             "examples": _EXAMPLES,
             "examples_source": EXAMPLES_SOURCE,
             "command": _find_command(request),

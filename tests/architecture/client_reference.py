@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, Union, get_args, get_origin
 
-from skillbus.client.operation import AnyOperation, Operation, ReplyParser, StreamOperation
+from skillbus.client.operation import AnyOperation, Operation, ReplyParser, StateEvents, StreamOperation
 from skillbus.client.skillbus_client import GROUPS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -84,6 +84,8 @@ def _read_docs(group: type) -> dict[str, str]:
 
 def _name_result(operation: AnyOperation) -> str:
     if isinstance(operation, StreamOperation):
+        if isinstance(operation.open_parser, StateEvents):
+            return f"context manager of Iterator[{operation.open_parser.reply.__name__}]"
         part = inspect.signature(vars(operation.open_parser)["feed_line"]).return_annotation
         return f"context manager of Iterator[{_name_type(part).removesuffix(' | None')}]"
     assert isinstance(operation, Operation)

@@ -1,4 +1,4 @@
-"""A first visit, from an empty installation to an agent that may connect, and what is seen while NATS is down."""
+"""A first visit, from an empty installation to an agent that may connect; NATS that is down; the page of the system."""
 
 import json
 import os
@@ -111,3 +111,33 @@ async def test_index_and_records_are_compared_when_somebody_asks(visitors: Visit
         await expect(visit.by("agrees")).to_have_count(0)
         await visit.by("compare").click()
         await expect(visit.by("agrees")).to_have_text("Indexes, records and callable tools agree.")
+
+
+async def test_a_switch_to_another_model_is_followed_from_its_start_to_its_end(
+    visitors: Visitors, system: System
+) -> None:
+    """Somebody starts it in a terminal, and comes back to the page."""
+    tools = [
+        {"id": f"shop.{number}", "name": f"tool {number}", "description": f"Part {number}."} for number in range(150)
+    ]
+    assert (await system.http.put("/api/tools", json=tools)).is_success
+    model = {"provider": "local", "name": "all-MiniLM-L6-v2"}
+    assert (await system.http.post("/api/embedding/models", json=model)).status_code == 201
+    async with visitors.open("/system") as visit:
+        asked: list[str] = []
+        visit.page.on("request", lambda request: asked.append(request.url.removeprefix(visit.base)))
+        row, bar = visit.by("index-tools"), visit.by("index-tools").locator("progress")
+        await expect(row).to_contain_text("use-multilingual-v3")
+
+        async def come_back() -> int:
+            await visit.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            return await bar.count()
+
+        assert (await system.http.patch(f"/api/embedding/models/{model['name']}", json={"is_default": True})).is_success
+        await eventually(come_back, bool)
+        shown = set[str]()
+        while await bar.count():
+            shown.add(await row.inner_text())
+        await expect(row).to_contain_text(f"kept · {model['name']}")
+        assert len(shown) >= 3
+        assert asked.count("/api/indexes/events") == 1

@@ -27,6 +27,7 @@ from skillbus.client.errors import (
 )
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 from skillbus.contracts.http import RunBegun, RunPrinted, RunReply, ToolSearchReply
+from skillbus.contracts.indexer.index_switch import IndexesListed
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.sandbox.run_history import RunRecord
 
@@ -225,6 +226,15 @@ def test_a_watched_run_yields_its_records_and_output(server: Server, send: Send)
         send("watch_run", "0" * 32)
     with pytest.raises(ApiError, match="unavailable"):
         send("watch_run", "0" * 32)
+
+
+def test_followed_indexes_are_yielded_to_the_last_state(server: Server, send: Send) -> None:
+    block = 'event: {name}\ndata: {{"indexes": []}}\n\n'
+    events = [block.format(name=name) for name in ("progress", "ended")]
+    server.replies = [httpx.Response(200, text="".join(events)), httpx.Response(200, text=events[0])]
+    assert send("follow_indexes") == [IndexesListed(indexes=())] * 2
+    with pytest.raises(UnexpectedReplyError, match="before the last state"):
+        send("follow_indexes")
 
 
 def test_wrong_arguments_are_refused_before_anything_is_sent(server: Server, send: Send) -> None:

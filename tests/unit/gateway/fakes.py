@@ -24,6 +24,7 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import ApiKeyRecord, Role
 from skillbus.contracts.gateway.sessions import LoginLinkRecord, SessionRecord
+from skillbus.contracts.indexer.index_switch import SwitchProgress
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.learner.learning_jobs import LearningAdvanced
@@ -55,6 +56,7 @@ from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
+from skillbus.gateway.domain.switch_follower import SwitchFollower
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
@@ -196,6 +198,27 @@ class FakeJobFeed:
 
 
 @dataclass
+class FakeSwitchFeed:
+    """Tells whoever listens what is put into `told`."""
+
+    told: asyncio.Queue[SwitchProgress] = field(default_factory=asyncio.Queue)
+    listening: int = 0
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncGenerator[AsyncIterator[SwitchProgress]]:
+        self.listening += 1
+
+        async def events() -> AsyncGenerator[SwitchProgress]:
+            while True:
+                yield await self.told.get()
+
+        try:
+            yield events()
+        finally:
+            self.listening -= 1
+
+
+@dataclass
 class FakeObjects:
     """A bucket in memory. `failures` are raised first, one a call of `put` or `put_file`."""
 
@@ -334,6 +357,9 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
     def listen_to_job(job: str) -> AbstractAsyncContextManager[AsyncIterator[LearningAdvanced]]:
         return _CURRENT.get().job_feed.listen(job)
 
+    def listen_to_switches() -> AbstractAsyncContextManager[AsyncIterator[SwitchProgress]]:
+        return _CURRENT.get().switch_feed.listen()
+
     def note_use(key_id: str) -> None:
         _CURRENT.get().used_keys.append(key_id)
 
@@ -358,6 +384,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         KnowledgeImporter(caller, patience_s=patience_s),
         LearningUploader(caller, _OfCurrentWorld("learning_files")),
         JobFollower(caller, listen_to_job),
+        SwitchFollower(caller, listen_to_switches),
         KeyRegistry(_OfCurrentWorld("key_store")),
         SessionRoutes(sessions, links, authenticator.session_cookie),
         LoginPages(links, authenticator.session_cookie, START_PAGE),
@@ -385,6 +412,7 @@ class World:
     run_files: FakeObjects = field(default_factory=FakeObjects)
     learning_files: FakeObjects = field(default_factory=FakeObjects)
     job_feed: FakeJobFeed = field(default_factory=FakeJobFeed)
+    switch_feed: FakeSwitchFeed = field(default_factory=FakeSwitchFeed)
     feed: FakeFeed = field(default_factory=FakeFeed)
     turn_feed: FakeTurnFeed = field(default_factory=FakeTurnFeed)
     connection: FakeConnection = field(default_factory=FakeConnection)

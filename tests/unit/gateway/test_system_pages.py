@@ -158,16 +158,16 @@ async def test_one_of_two_services_that_answer_is_shown(world: World) -> None:
     assert "<code>unavailable</code>" in page
 
 
-async def test_a_running_switch_shows_its_progress_and_loads_again(world: World) -> None:
+async def test_a_running_switch_shows_its_progress_and_the_page_follows_it(world: World) -> None:
+    assert 'data-live="/api/indexes/events"' in (await get_page(world, "/system")).text
     page = (await get_page(world, "/system/parts/indexes")).text
     assert '<progress max="120" value="30"' in page
-    assert 'hx-trigger="load delay:2s"' in page
+    assert 'data-switch="s backfilling ' in page
     assert 'data-api="POST /api/indexes/tools/rollback"' in page
     ended = SWITCH.model_copy(update={"phase": SwitchPhase.DONE})
     world.caller.on(LIST_INDEXES, lambda _: IndexesListed(indexes=(IndexState(alias="t", live=None, switch=ended),)))
     page = (await get_page(world, "/system/parts/indexes")).text
     assert "<progress" not in page
-    assert "hx-trigger" not in page
     assert "rollback" not in page
 
 

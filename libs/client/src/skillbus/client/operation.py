@@ -15,7 +15,7 @@ from typing import Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from skillbus.client.call import Call, parse_reply
+from skillbus.client.call import Call, build_error, build_unexpected, parse_reply
 from skillbus.client.connection import AsyncConnection, SyncConnection
 from skillbus.client.errors import WrongArgumentError
 from skillbus.client.route import HttpRoute, PreparedRequest
@@ -133,6 +133,42 @@ class LineParser(Protocol[PartT_co]):
 
     def finish(self) -> None:
         """Check that the reply is complete. Raises UnexpectedReplyError if it is not."""
+
+
+class StateEventParser(LineParser[ReplyT]):
+    """Parser of the Server-Sent Events `progress` and `ended`, each with a state of one thing."""
+
+    def __init__(self, kind: type[ReplyT], response: httpx.Response) -> None:
+        self._kind = kind
+        self._response = response
+        self._event = ""
+
+    def feed_line(self, line: str) -> ReplyT | None:
+        """Return the state that a line holds, or None. Raises ApiError if the service is away."""
+        name, _, value = line.partition(": ")
+        if name == "event":
+            self._event = value
+        if name != "data":
+            return None
+        if self._event == "error":
+            raise build_error(value.encode(), self._response)
+        return parse_reply(self._kind, value, self._response)
+
+    def finish(self) -> None:
+        """Raise UnexpectedReplyError if the stream ended before the last state."""
+        if self._event != "ended":
+            raise build_unexpected(self._response, "it ended before the last state")
+
+
+@dataclass(frozen=True, slots=True)
+class StateEvents(Generic[ReplyT]):
+    """Opens the parser of events with states of a kind."""
+
+    reply: type[ReplyT]
+
+    def __call__(self, response: httpx.Response) -> LineParser[ReplyT]:
+        """Return the parser of a reply."""
+        return StateEventParser(self.reply, response)
 
 
 class StreamOperation(AnyOperation, Generic[P, PartT]):

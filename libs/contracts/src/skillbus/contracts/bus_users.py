@@ -39,7 +39,7 @@ from skillbus.contracts.indexer.dead_letters import (
     REPLAY_DEAD_LETTER,
 )
 from skillbus.contracts.indexer.devices import LIST_HOMES, LOAD_HOME, PUT_DEVICES, REMOVE_DEVICES
-from skillbus.contracts.indexer.index_switch import ROLL_BACK, START_SWITCH
+from skillbus.contracts.indexer.index_switch import ROLL_BACK, START_SWITCH, SWITCH_PROGRESSED
 from skillbus.contracts.indexer.skills import (
     APPROVE_NETWORK,
     GET_SKILL,
@@ -189,6 +189,7 @@ BUS_USERS: Final = (
         "gateway",
         Zone.CORE,
         calls=tuple(endpoint for endpoint in _OF_EVERYONE if endpoint != LIST_BUILTINS),
+        hears=(SWITCH_PROGRESSED,),
         follows=(RUN_PRINTED, TURN_ADVANCED, LEARNING_ADVANCED),
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),

@@ -16,6 +16,7 @@ from skillbus.common.runner import StartError
 from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.agent.turns import TURN_ADVANCED
 from skillbus.contracts.endpoint import Health
+from skillbus.contracts.indexer.index_switch import SWITCH_PROGRESSED
 from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.learner.learning_jobs import LEARNING_ADVANCED
 from skillbus.contracts.resources import LEARNING_FILES, PACKAGES, RUN_FILES
@@ -48,6 +49,7 @@ from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
+from skillbus.gateway.domain.switch_follower import SwitchFollower
 from skillbus.gateway.service.access.sessions import SessionRoutes
 from skillbus.gateway.service.pages.login import LoginPages
 from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
@@ -153,6 +155,7 @@ def _build_app(
         KnowledgeImporter(caller, patience_s=settings.upload_patience_s),
         LearningUploader(caller, stores.learning_files),
         JobFollower(caller, partial(subscribe_to_feed, bus.client, LEARNING_ADVANCED)),
+        SwitchFollower(caller, partial(subscribe_to_feed, bus.client, SWITCH_PROGRESSED, "*")),
         keys,
         SessionRoutes(links.sessions, links, authenticator.session_cookie),
         LoginPages(links, authenticator.session_cookie, START_PAGE),

@@ -5,10 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import httpx
-
-from skillbus.client.call import SentParts, build_error, build_unexpected, parse_reply
-from skillbus.client.operation import LineParser, ReplyParser, custom_operation, json_operation, stream_operation
+from skillbus.client.call import SentParts
+from skillbus.client.operation import ReplyParser, StateEvents, custom_operation, json_operation, stream_operation
 from skillbus.client.operations.runs import SILENCE_S
 from skillbus.client.route import HttpRoute, PreparedRequest
 from skillbus.contracts.learner.learning_jobs import (
@@ -95,30 +93,6 @@ def _make_upload_route(name: str) -> HttpRoute:
     )
 
 
-class JobEventParser(LineParser[LearningJob]):
-    """Parser of the Server-Sent Events of a job."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self._event = ""
-
-    def feed_line(self, line: str) -> LearningJob | None:
-        """Return the job that a line holds, or None. Raises ApiError if the learner is away."""
-        name, _, value = line.partition(": ")
-        if name == "event":
-            self._event = value
-        if name != "data":
-            return None
-        if self._event == "error":
-            raise build_error(value.encode(), self._response)
-        return parse_reply(LearningJob, value, self._response)
-
-    def finish(self) -> None:
-        """Raise UnexpectedReplyError if the stream ended before the job."""
-        if self._event != "ended":
-            raise build_unexpected(self._response, "it ended before the job")
-
-
 class LearningOperations:
     """Learning from logs, traffic and test runs: jobs, their reports, and sources that are switched off."""
 
@@ -133,7 +107,7 @@ class LearningOperations:
     get_learning_job = json_operation("GET", _JOB, LearningJobSelector, LearningJob)
     """Return a job with its progress."""
     follow_learning_job = stream_operation(
-        HttpRoute("GET", f"{_JOB}/events", timeout_s=SILENCE_S), _prepare_follow, JobEventParser
+        HttpRoute("GET", f"{_JOB}/events", timeout_s=SILENCE_S), _prepare_follow, StateEvents(LearningJob)
     )
     """Follow a job: yield it at each step, last at its end."""
     get_learning_report = json_operation("GET", f"{_JOB}/report", GetLearningReport, LearningReport)

@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from skillbus.client.operation import ReplyParser, custom_operation, json_operation
+from skillbus.client.operation import (
+    ReplyParser,
+    StateEvents,
+    custom_operation,
+    json_operation,
+    stream_operation,
+)
+from skillbus.client.operations.runs import SILENCE_S
 from skillbus.client.operations.tools import CALL_S
 from skillbus.client.route import HttpRoute, PreparedRequest
 from skillbus.contracts.agent.mcp_servers import (
@@ -37,6 +44,10 @@ _AUDIT_S: Final = 300.0
 
 def _prepare_key(key_id: str) -> PreparedRequest:
     return PreparedRequest({"key_id": key_id})
+
+
+def _prepare_nothing() -> PreparedRequest:
+    return PreparedRequest({})
 
 
 class McpServerOperations:
@@ -82,6 +93,12 @@ class SystemOperations:
     """List the administrative acts, newest first: who did what, when, and from where."""
     list_indexes = json_operation("GET", "/api/indexes", Empty, IndexesListed)
     """List the indexes with their models and the progress of their switches."""
+    follow_indexes = stream_operation(
+        HttpRoute("GET", "/api/indexes/events", timeout_s=SILENCE_S),
+        _prepare_nothing,
+        StateEvents(IndexesListed),
+    )
+    """Follow switches: yield the indexes at each step, last when no index is switched."""
     start_switch = json_operation("POST", "/api/indexes/{alias}/switch", IndexSelector, IndexState)
     """Start the switch of an index to the default model. It continues after this reply."""
     roll_back = json_operation("POST", "/api/indexes/{alias}/rollback", IndexSelector, IndexState)

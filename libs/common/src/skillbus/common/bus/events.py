@@ -334,13 +334,12 @@ async def publish_to_feed(client: Client, feed: Feed[BodyT], identity: str, body
 
 
 @asynccontextmanager
-async def subscribe_to_feed(client: Client, feed: Feed[BodyT], identity: str) -> AsyncGenerator[AsyncIterator[BodyT]]:
-    """Iterate over the messages about one thing from now on; the iterator has no end.
+async def subscribe_to_feed(
+    client: Client, feed: Feed[BodyT] | Event[BodyT], identity: str
+) -> AsyncGenerator[AsyncIterator[BodyT]]:
+    """Iterate over the messages about one thing from now on, or about all with `*`; the iterator has no end.
 
-    Enter the context before you start the work that the feed reports on.
-
-    Raises:
-        RequestError: `unavailable` if the connection is down.
+    Enter the context before the work that they report on. Raises RequestError `unavailable` without a connection.
     """
     try:
         subscription = await client.subscribe(feed.subject(identity))

@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.index_switch import SwitchProgress
 from skillbus.contracts.learner.learning_jobs import LearningAdvanced
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
@@ -105,6 +106,9 @@ class ObjectSink(Protocol):
 
 OpenLearningFeed = Callable[[str], AbstractAsyncContextManager[AsyncIterator[LearningAdvanced]]]
 """Function that subscribes to the progress of a job. The iterator has no end."""
+OpenSwitchFeed = Callable[[], AbstractAsyncContextManager[AsyncIterator[SwitchProgress]]]
+"""Function that subscribes to the progress of all switches. The iterator has no end. Raises RequestError if the bus is
+away."""
 OpenRunFeed = Callable[[str], AbstractAsyncContextManager[AsyncIterator[RunEvent]]]
 """Function that subscribes to the events of a run. The iterator has no end. Raises RequestError if the bus is away."""
 

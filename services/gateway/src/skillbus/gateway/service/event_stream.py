@@ -1,7 +1,7 @@
 """Reply of Server-Sent Events (WHATWG HTML, section 9.2) until the work ends or the caller leaves."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -9,6 +9,8 @@ from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.message import Message
+from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.service.runs.disconnection import CallerLeftError, await_while_connected
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -16,6 +18,7 @@ HEARTBEAT_S: Final = 15.0
 _HEARTBEAT: Final = b": still there\n\n"
 """Comment that shows proxies and the caller that the connection is alive."""
 PartT = TypeVar("PartT")
+StateT = TypeVar("StateT", bound=Message)
 PartT_contra = TypeVar("PartT_contra", contravariant=True)
 
 
@@ -33,6 +36,26 @@ class PartWriter(Protocol[PartT_contra]):
     def encode_error(self, error: RequestError) -> bytes:
         """Return the end of a stream that fails."""
         ...
+
+
+class StateWriter(Generic[StateT]):
+    """Encoder of the states of one thing: `progress` with each, `ended` with the last."""
+
+    def __init__(self, path: str, has_ended: Callable[[StateT], bool]) -> None:
+        self._path = path
+        self._has_ended = has_ended
+
+    def encode_part(self, part: StateT) -> bytes:
+        """Return the event of a state."""
+        return encode_event("ended" if self._has_ended(part) else "progress", part)
+
+    def encode_end(self) -> bytes:
+        """Return nothing: the last state says that it is the last."""
+        return b""
+
+    def encode_error(self, error: RequestError) -> bytes:
+        """Return the event of an error, with a problem document."""
+        return encode_event("error", make_problem(error, self._path))
 
 
 class PartStream(Response, Generic[PartT]):
@@ -101,6 +124,11 @@ async def open_part_stream(parts: AsyncGenerator[PartT], writer: PartWriter[Part
     await asyncio.wait([getting])
     getting.result()
     return PartStream(getting, parts, writer)
+
+
+def encode_event(name: str, body: Message) -> bytes:
+    """Return an event with a body in JSON."""
+    return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
 
 
 async def wait_pause(getting: asyncio.Future[PartT]) -> None:

@@ -38,9 +38,8 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.gateway.domain.learning.job_follower import ENDED, JobFollower
 from skillbus.gateway.domain.learning.uploader import FORM, LearningOptions, LearningUploader
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
-from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream, open_part_stream
+from skillbus.gateway.service.event_stream import EVENT_STREAM, PartStream, StateWriter, open_part_stream
 from skillbus.gateway.service.knowledge.parameters import ActorInHeader, choose_actor
 
 _LEARN: Final = "/api/learn"
@@ -56,25 +55,6 @@ class SwitchBody(Message):
 
     enabled: bool
     """False learns nothing from it any more."""
-
-
-class JobEventWriter:
-    """Encoder of the states of one job."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def encode_part(self, part: LearningJob) -> bytes:
-        """Return the event of a state; the last one is named `ended`."""
-        return _encode_event("ended" if part.status in ENDED else "progress", part)
-
-    def encode_end(self) -> bytes:
-        """Return nothing: the last state says that it is the last."""
-        return b""
-
-    def encode_error(self, error: RequestError) -> bytes:
-        """Return the event of an error."""
-        return _encode_event("error", make_problem(error, self._path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +127,7 @@ class LearningRoutes:
         If the learner is away in between, the last event is `error` with a problem document.
         """
         states = self.follower.follow_job(LearningJobSelector(project=project, id=job))
-        return await open_part_stream(states, JobEventWriter(request.url.path))
+        return await open_part_stream(states, StateWriter(request.url.path, lambda job: job.status in ENDED))
 
     async def cancel_learning(
         self, job: JobInPath, project: ProjectInQuery = DEFAULT_PROJECT, actor: ActorInHeader = None
@@ -180,10 +160,6 @@ class LearningRoutes:
             return await self.uploader.start_learning(what, options, kind, body, choose_actor(actor))
         except ClientDisconnect as error:
             raise RequestError(ErrorCode.INVALID_REQUEST, "The body is incomplete.") from error
-
-
-def _encode_event(name: str, body: Message) -> bytes:
-    return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
 
 
 _FILE: Final = {"type": "string", "contentMediaType": "application/octet-stream"}

@@ -23,6 +23,7 @@ from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
+from skillbus.gateway.domain.switch_follower import SwitchFollower
 from skillbus.gateway.service.access.api_keys import ApiKeyRoutes, add_api_key_routes
 from skillbus.gateway.service.access.sessions import SessionRoutes, add_session_routes
 from skillbus.gateway.service.chat import ChatRoutes, add_chat_routes
@@ -95,6 +96,7 @@ class GatewayParts:
     knowledge_importer: KnowledgeImporter
     learning_uploader: LearningUploader
     job_follower: JobFollower
+    switch_follower: SwitchFollower
     key_registry: KeyRegistry
     sessions: SessionRoutes
     login_pages: LoginPages
@@ -123,7 +125,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     )
     add_mcp_server_routes(DocumentedRouter(router, _MCP_SERVERS), McpServerRoutes(caller))
     add_embedding_registry_routes(DocumentedRouter(router, _EMBEDDING), EmbeddingRegistryRoutes(caller))
-    add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))
+    add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller, parts.switch_follower))
     add_dead_letter_routes(DocumentedRouter(router, _DEAD_LETTERS), DeadLetterRoutes(caller))
     add_api_key_routes(DocumentedRouter(router, _KEYS), ApiKeyRoutes(parts.key_registry, parts.recorder))
     add_audit_log_route(DocumentedRouter(router, _SYSTEM), AuditLogRoutes(caller))

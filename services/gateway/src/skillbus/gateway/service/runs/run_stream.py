@@ -15,7 +15,7 @@ from skillbus.contracts.http import RunBegun, RunPrinted
 from skillbus.contracts.message import Message
 from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind, RunRecord, RunState
 from skillbus.gateway.domain.problem import make_problem
-from skillbus.gateway.service.event_stream import PartStream
+from skillbus.gateway.service.event_stream import PartStream, encode_event
 from skillbus.gateway.service.runs.disconnection import await_while_connected
 
 ResultT = TypeVar("ResultT", bound=Message)
@@ -34,9 +34,9 @@ class EventWriter:
     def encode_part(self, part: Message) -> bytes:
         """Return the bytes of an event; empty if it has no text."""
         if not isinstance(part, RunEvent):
-            return _encode("reply", part)
+            return encode_event("reply", part)
         if part.kind is RunEventKind.BEGUN:
-            return _encode("begun", RunBegun(run_id=part.run_id))
+            return encode_event("begun", RunBegun(run_id=part.run_id))
         if part.kind is RunEventKind.ENDED:
             return b"".join(self._encode_output(part.number, stream, b"", final=True) for stream in OutputStream)
         return self._encode_output(part.number, part.stream or OutputStream.STDOUT, part.data)
@@ -47,11 +47,11 @@ class EventWriter:
 
     def encode_error(self, error: RequestError) -> bytes:
         """Return the bytes of the last event of a run without a reply."""
-        return _encode("error", make_problem(error, self._path))
+        return encode_event("error", make_problem(error, self._path))
 
     def _encode_output(self, number: int, stream: OutputStream, data: bytes, *, final: bool = False) -> bytes:
         text = self._decoders[stream].decode(data, final)
-        return _encode("output", RunPrinted(number=number, stream=stream, text=text)) if text else b""
+        return encode_event("output", RunPrinted(number=number, stream=stream, text=text)) if text else b""
 
 
 class WatchedRunWriter(EventWriter):
@@ -60,14 +60,10 @@ class WatchedRunWriter(EventWriter):
     def encode_part(self, part: Message) -> bytes:
         """Return the bytes of an event; empty if it has no text."""
         if isinstance(part, RunRecord):
-            return _encode("running" if part.state is RunState.RUNNING else "ended", part)
+            return encode_event("running" if part.state is RunState.RUNNING else "ended", part)
         if isinstance(part, RunEvent) and part.kind is RunEventKind.BEGUN:
             return b""  # the record says so
         return super().encode_part(part)
-
-
-def _encode(name: str, body: Message) -> bytes:
-    return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
 
 
 async def open_run_stream(request: Request, parts: RunParts[ResultT]) -> Response:

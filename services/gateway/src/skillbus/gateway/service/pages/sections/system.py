@@ -21,13 +21,12 @@ from skillbus.gateway.domain.access.principal import Principal, get_caller
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.switch_follower import is_switched
 from skillbus.gateway.service.documented_router import ProjectInQuery
 from skillbus.gateway.service.pages.part_answers import get_part
 from skillbus.gateway.service.pages.rendering import render_page
 
 SYSTEM_PAGE: Final = "/system"
-_RUNNING: Final = frozenset({SwitchPhase.BUILDING, SwitchPhase.BACKFILLING, SwitchPhase.VERIFYING})
-_WITH_A_WAY_BACK: Final = _RUNNING | {SwitchPhase.KEPT}
 _PARTS: Final = {
     "services": "Services",
     "models": "Models",
@@ -92,13 +91,10 @@ class SystemPages:
 
     async def _load_indexes(self, *, may_roll_back: bool) -> dict[str, object]:
         indexes = (await self.caller.call(LIST_INDEXES, Empty())).indexes
-        phases = {index.alias: index.switch.phase for index in indexes if index.switch is not None}
-        return {
-            "indexes": indexes,
-            "running": {alias for alias, phase in phases.items() if phase in _RUNNING},
-            "kept": SwitchPhase.KEPT,
-            "offers_rollback": may_roll_back and not _WITH_A_WAY_BACK.isdisjoint(phases.values()),
-        }
+        running = {index.alias for index in indexes if is_switched(index)}
+        kept = {index.alias for index in indexes if index.switch and index.switch.phase is SwitchPhase.KEPT}
+        with_a_way_back = (running | kept) if may_roll_back else set()
+        return {"indexes": indexes, "running": running, "kept": kept, "with_a_way_back": with_a_way_back}
 
     async def _load_waiting(self, project: str) -> dict[str, object]:
         wanted = GetKnowledgeStats(project=project, limit=0)

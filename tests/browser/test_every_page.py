@@ -80,7 +80,7 @@ def list_page_routes() -> Sequence[APIRoute]:
     nothing = cast("Any", None)
     start, skills = StartPages(nothing, nothing), SkillPages(nothing, nothing, 0)
     add_pages(router, LoginPages(nothing, nothing, "/"), start, skills, nothing)
-    add_system_pages(router, SystemPages(nothing, nothing, nothing), AdministrationPages(nothing, nothing))
+    add_system_pages(router, SystemPages(nothing, nothing, nothing, nothing), AdministrationPages(nothing, nothing))
     return [route for route in router.routes if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
 
 

@@ -112,6 +112,8 @@ async def expect_system(visit: Visit, away: str) -> None:
     await visit.open("/system")
     await expect(visit.by("services")).to_contain_text(f"No {away} is running")
     await expect(visit.by("services").locator(".state.bad")).to_have_count(1)
+    for name, instances in ((away, "0"), ("agent", "1")):
+        await expect(visit.by(f"service-{name}").get_by_role("cell").nth(3)).to_have_text(instances)
     await expect(visit.by("models")).to_contain_text("use-multilingual-v3")
     await expect(visit.by("indexes")).to_contain_text("tools")
 

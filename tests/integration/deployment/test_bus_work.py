@@ -130,7 +130,7 @@ async def test_discovery_finds_the_services_of_every_zone_once(bus_of: DeployedB
         for name in SERVICES:
             bus = await stack.enter_async_context(bus_of.open_bus(name))
             await Responder(bus.client, name, "0.1.0", bus.metrics).start()
-        for asker in ("client", "operator"):
+        for asker in ("client", "operator", "gateway"):
             found: list[bytes] = []
             client = (await stack.enter_async_context(bus_of.connect(asker))).client
 

@@ -52,6 +52,7 @@ from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.learning.job_follower import JobFollower
 from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.package_installer import PackageInstaller
+from skillbus.gateway.domain.ports import ServiceInstance
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
@@ -323,6 +324,19 @@ class FakeAuditLog:
 
 
 @dataclass
+class FakeDiscovery:
+    """Finds the instances in `found`, or raises `failure`."""
+
+    found: tuple[ServiceInstance, ...] = ()
+    failure: RequestError | None = None
+
+    async def list_instances(self) -> tuple[ServiceInstance, ...]:
+        if self.failure is not None:
+            raise self.failure
+        return self.found
+
+
+@dataclass
 class FakeConnection:
     is_connected: bool = True
 
@@ -385,6 +399,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         LearningUploader(caller, _OfCurrentWorld("learning_files")),
         JobFollower(caller, listen_to_job),
         SwitchFollower(caller, listen_to_switches),
+        _OfCurrentWorld("discovery"),
         KeyRegistry(_OfCurrentWorld("key_store")),
         SessionRoutes(sessions, links, authenticator.session_cookie),
         LoginPages(links, authenticator.session_cookie, START_PAGE),
@@ -415,6 +430,7 @@ class World:
     switch_feed: FakeSwitchFeed = field(default_factory=FakeSwitchFeed)
     feed: FakeFeed = field(default_factory=FakeFeed)
     turn_feed: FakeTurnFeed = field(default_factory=FakeTurnFeed)
+    discovery: FakeDiscovery = field(default_factory=FakeDiscovery)
     connection: FakeConnection = field(default_factory=FakeConnection)
     key_ring: KeyRing = field(default_factory=KeyRing)
     session_ring: SessionRing = field(default_factory=SessionRing)

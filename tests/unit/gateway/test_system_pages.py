@@ -18,7 +18,7 @@ from skillbus.contracts.embedder.registry import (
     ProvidersListed,
 )
 from skillbus.contracts.endpoint import Health, HealthCheck
-from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.audit_log import LIST_AUDIT_LOG, AuditEntry, AuditLogListed, ListAuditLog
 from skillbus.contracts.indexer.dead_letters import (
@@ -40,6 +40,7 @@ from skillbus.contracts.indexer.index_switch import (
 from skillbus.contracts.indexer.skills import GET_STATUS, IndexerStatus
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, IndexAudited
 from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, KnowledgeStats
+from skillbus.gateway.domain.ports import ServiceInstance
 
 from .fakes import KEY, World
 from .page_visits import EVIL, get_page
@@ -47,6 +48,7 @@ from .page_visits import EVIL, get_page
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SERVICES = (agent, embedder, indexer, learner, retriever, sandbox)
 PARTS = ("services", "models", "indexes", "waiting", "comparison", "dead-letters")
+ROW = r'data-testid="service-([a-z]+)">(.*?)</tr>'
 PAGES = ("dead-letters", "dead-letters/7", "audit", "keys")
 MODEL = IndexModel(collection="c", fingerprint="f", name=EVIL, dimensions=3)
 SWITCH = IndexSwitch(
@@ -148,6 +150,31 @@ async def test_a_service_that_is_down_costs_its_part_alone(world: World, part: s
     else:
         assert 'data-testid="problem"' in answer.text
         assert "<code>unavailable</code>" in answer.text
+
+
+async def test_each_service_shows_its_instances_their_versions_and_when_they_started(world: World) -> None:
+    later = NOW + timedelta(hours=1)
+    world.discovery.found = (
+        ServiceInstance("agent", "1.3.0", later),
+        ServiceInstance("agent", "1.2.0", NOW),
+        ServiceInstance("learner", "1.2.0", NOW),
+    )
+    page = (await get_page(world, "/system/parts/services")).text
+    rows = {name: re.findall(r"<td[^>]*>(.*?)</td>", row) for name, row in re.findall(ROW, page, re.DOTALL)}
+    times = {name: re.findall(r'datetime="([^"]+)"', row[4]) for name, row in rows.items()}
+    assert rows["agent"][2:4] == ["1.2.0, 1.3.0", "2"]
+    assert times["agent"] == [NOW.isoformat(), later.isoformat()]
+    assert (rows["learner"][2:4], times["learner"]) == (["1.2.0", "1"], [NOW.isoformat()])
+    assert rows["indexer"][2:5] == ["", "0", ""]
+    assert rows["nats"][2:5] == ["", "", ""]
+
+
+async def test_services_that_cannot_be_counted_still_show_their_state(world: World) -> None:
+    world.discovery.failure = RequestError(ErrorCode.UNAVAILABLE, "The bus is not available.")
+    page = (await get_page(world, "/system/parts/services")).text
+    assert 'class="state good"' in page
+    assert "<code>unavailable</code>" in page
+    assert not re.search(r">\d+</td>", page)
 
 
 async def test_one_of_two_services_that_answer_is_shown(world: World) -> None:

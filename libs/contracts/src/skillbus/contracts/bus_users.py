@@ -131,6 +131,8 @@ class BusUser:
     """Subjects on which the replicas of the user speak to each other."""
     provisions: bool = False
     """True if it creates streams, buckets and consumers. It may use all of JetStream then."""
+    discovers: bool = False
+    """True if it asks the services who they are."""
     unrestricted: bool = False
     """True for people: no permissions limit this user within its zone."""
 
@@ -194,6 +196,7 @@ BUS_USERS: Final = (
         reads_objects=(RUN_FILES, PACKAGES),
         writes_objects=(RUN_FILES, PACKAGES, LEARNING_FILES),
         keeps_keys=(API_KEYS,),
+        discovers=True,
     ),
     BusUser(
         "operator",
@@ -233,6 +236,7 @@ BUS_USERS: Final = (
         hears=(UPLOAD_TAKEN, UPLOAD_REJECTED),
         follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED, LEARNING_ADVANCED),
         writes_objects=(UPLOADS, LEARNING_FILES),
+        discovers=True,
     ),
 )
 """Every user. Only users of the core zone reach JetStream itself."""

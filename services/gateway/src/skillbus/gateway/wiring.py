@@ -23,6 +23,7 @@ from skillbus.contracts.resources import LEARNING_FILES, PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox.run_history import RUN_PRINTED
 from skillbus.gateway.adapters.api import PageFiles, build_app
 from skillbus.gateway.adapters.boundary import HttpMetrics
+from skillbus.gateway.adapters.bus_discovery import BusDiscovery
 from skillbus.gateway.adapters.guarded_route import GuardedRoute
 from skillbus.gateway.adapters.keys.kv_api_keys import open_api_keys
 from skillbus.gateway.adapters.keys.kv_login_links import KvLoginLinks
@@ -156,6 +157,7 @@ def _build_app(
         LearningUploader(caller, stores.learning_files),
         JobFollower(caller, partial(subscribe_to_feed, bus.client, LEARNING_ADVANCED)),
         SwitchFollower(caller, partial(subscribe_to_feed, bus.client, SWITCH_PROGRESSED, "*")),
+        BusDiscovery(bus.client),
         keys,
         SessionRoutes(links.sessions, links, authenticator.session_cookie),
         LoginPages(links, authenticator.session_cookie, START_PAGE),

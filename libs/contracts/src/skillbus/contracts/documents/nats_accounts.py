@@ -135,9 +135,10 @@ def _list_requests(user: BusUser) -> Iterator[tuple[str, Zone]]:
         core += [f"$O.{objects.name}.>" for objects in (UPLOADS, PACKAGES)]
     else:  # services measure what is left of the storage; client libraries ask for it before they use JetStream
         core.append(f"{_API}INFO")
+    if user.discovers:
+        core.append(DISCOVERY)
     if user.zone is Zone.CLIENTS:
         # Some libraries, as the one of Go, read records by direct gets.
-        core.append(DISCOVERY)
         core += [f"{_API}DIRECT.GET.{objects.stream}.>" for objects in user.writes_objects]
     yield from ((subject, Zone.CORE) for subject in dict.fromkeys(core))
 

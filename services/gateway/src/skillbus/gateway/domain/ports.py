@@ -4,6 +4,8 @@ import asyncio
 import io
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol, TypeVar
 
 from skillbus.contracts.endpoint import Endpoint
@@ -118,6 +120,23 @@ class Connection(Protocol):
 
     @property
     def is_connected(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceInstance:
+    """Process that answers the requests of a service."""
+
+    service: str
+    version: str
+    started_at: datetime
+
+
+class ServiceDiscovery(Protocol):
+    """Search for the services on the bus."""
+
+    async def list_instances(self) -> tuple[ServiceInstance, ...]:
+        """Return the instances of all services that answer within a second. Raises RequestError if the bus is away."""
+        ...
 
 
 class Storage(Protocol):

@@ -19,7 +19,7 @@ from skillbus.gateway.domain.learning.job_follower import JobFollower
 from skillbus.gateway.domain.learning.uploader import LearningUploader
 from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
-from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.ports import BusCaller, ServiceDiscovery
 from skillbus.gateway.domain.runs.run_watcher import RunWatcher
 from skillbus.gateway.domain.runs.skill_runner import RemoteSkillRunner
 from skillbus.gateway.domain.runs.tool_calls import RemoteToolCaller
@@ -97,6 +97,7 @@ class GatewayParts:
     learning_uploader: LearningUploader
     job_follower: JobFollower
     switch_follower: SwitchFollower
+    discovery: ServiceDiscovery
     key_registry: KeyRegistry
     sessions: SessionRoutes
     login_pages: LoginPages
@@ -134,7 +135,7 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     openai_errors = ("application/json", OpenAiErrorBody.__name__)
     add_chat_routes(DocumentedRouter(router, _OPENAI, openai_errors), ChatRoutes(parts.turns))
     add_openai_routes(DocumentedRouter(router, _OPENAI, openai_errors), OpenAiRoutes(caller, TextEmbedder(caller)))
-    system = SystemPages(caller, parts.system.readiness, parts.system.auditor)
+    system = SystemPages(caller, parts.system.readiness, parts.system.auditor, parts.discovery)
     add_system_pages(router, system, AdministrationPages(caller, parts.key_registry))
     start, skills = (
         StartPages(caller, parts.key_registry),

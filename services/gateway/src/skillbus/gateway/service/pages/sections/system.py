@@ -1,6 +1,7 @@
 """Page of the system. Each part loads by itself, so that a service that is down costs its part alone."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 
+from skillbus.contracts.catalogue import SERVICES
 from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ProviderRecord
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.gateway.api_keys import Role
@@ -19,7 +21,7 @@ from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeSt
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty
 from skillbus.gateway.domain.access.principal import Principal, get_caller
 from skillbus.gateway.domain.audit import SystemAuditor
-from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.ports import BusCaller, ServiceDiscovery, ServiceInstance
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.switch_follower import is_switched
 from skillbus.gateway.service.documented_router import ProjectInQuery
@@ -44,6 +46,7 @@ class SystemPages:
     caller: BusCaller
     readiness: Readiness
     auditor: SystemAuditor
+    discovery: ServiceDiscovery
 
     async def show_system(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
         """Show the page without its parts, which the browser asks for one by one."""
@@ -53,7 +56,7 @@ class SystemPages:
         return render_page(request, "system/overview.html", context, project=project)
 
     async def show_services(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
-        """Show whether each service is ready."""
+        """Show whether each service is ready, and its instances."""
         return await _show_part(request, "services", project, self._load_services())
 
     async def show_models(self, request: Request, project: ProjectInQuery = DEFAULT_PROJECT) -> Response:
@@ -79,7 +82,11 @@ class SystemPages:
         return await _show_part(request, "dead-letters", project, self._load_dead_letters())
 
     async def _load_services(self) -> dict[str, object]:
-        return {"status": await self.readiness.get_status()}
+        status, found = await asyncio.gather(self.readiness.get_status(), get_part(self.discovery.list_instances()))
+        instances = defaultdict[str, list[ServiceInstance]](list)
+        for instance in sorted(found.value or (), key=lambda one: one.started_at):
+            instances[instance.service].append(instance)
+        return {"status": status, "instances": instances, "problem": found.problem, "services": SERVICES}
 
     async def _load_models(self, *, with_providers: bool) -> dict[str, object]:
         models = self.caller.call(LIST_MODELS, Empty())

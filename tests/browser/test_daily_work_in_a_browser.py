@@ -111,9 +111,10 @@ async def test_a_zip_without_a_skill_is_refused_with_its_finding_and_nothing_is_
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("stray/notes.txt", "no skill")
     package = FilePayload(name="stray.zip", mimeType="application/zip", buffer=stream.getvalue())
-    async with visitors.open("/skills") as visit:
+    async with visitors.open("/skills", Look(language="zh-CN")) as visit:
         await visit.by("package").set_input_files(package)
-        await expect(visit.by("report-errors")).to_contain_text("SKILL.md")
+        await expect(visit.by("report-errors")).to_contain_text("技能包里没有 SKILL.md")
+        await expect(visit.by("report-errors")).to_contain_text("(no_skill_md)")
         await expect(visit.by("install-now")).to_be_hidden()
     assert await system.trace_of("stray") == []
 

@@ -1,11 +1,16 @@
 """Pages of skills, as a browser gets them."""
 
+import inspect
 import io
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 
+from skillbus.agent.domain.servers import listing
+from skillbus.common.archive.errors import ArchiveCode
+from skillbus.common.prompt_injection import ENCODED, HIDDEN, INSTRUCTIONS
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.indexer.skill_record import EntryPoint, NetworkCallSite, SkillFinding, SkillScan, SkillVersion
@@ -18,6 +23,8 @@ from skillbus.contracts.indexer.skills import (
 )
 from skillbus.contracts.resources import make_package_name
 from skillbus.contracts.sandbox.run_history import LIST_RUNS, RunsListed
+from skillbus.gateway.service.pages.languages import load_finding_texts
+from skillbus.indexer.domain.package.findings import FindingCode
 
 from .fakes import CALCULATE, KEY, World
 from .page_visits import EVIL, assert_harmless, get_page
@@ -89,6 +96,23 @@ async def test_the_list_has_its_filters_in_the_address_and_links_to_the_next_pag
     assert asked == {"limit": 50, "enabled": False, "text": "sum"}
     assert "51 skills" in page.text
     assert "text=sum&amp;enabled=false&amp;after=calculate" in page.text
+
+
+async def test_a_finding_is_explained_in_the_language_of_the_page_before_the_words_of_the_service(
+    world: World,
+) -> None:
+    meaning = load_finding_texts("zh")["unknown_field"]
+    assert meaning in (await get_page(world, PAGE, Accept_Language="zh")).text
+    assert meaning not in (await get_page(world, PAGE)).text
+
+
+def test_every_code_of_a_finding_is_translated() -> None:
+    agent = Path(inspect.getfile(listing)).parent
+    written = "".join(module.read_text("utf-8") for module in agent.glob("*.py"))
+    codes = {*FindingCode, *ArchiveCode, HIDDEN, INSTRUCTIONS, ENCODED}
+    codes |= {*re.findall(r'(?:ToolFinding\(code=|_RefusedError\()"([a-z_]+)"', written)}
+    assert {"schema_invalid", "server_renamed", "no_skill_md", "not_a_zip"} <= codes
+    assert load_finding_texts("zh").keys() == codes
 
 
 async def test_a_skill_shows_its_document_files_versions_and_findings(world: World) -> None:

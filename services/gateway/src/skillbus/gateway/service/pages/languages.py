@@ -10,6 +10,8 @@ ENGLISH: Final = "en"
 CHINESE: Final = "zh"
 LANGUAGES: Final[Mapping[str, str]] = {ENGLISH: "English", CHINESE: "中文"}
 """Languages by their code, with their own names."""
+_FINDING: Final = "finding:"
+"""Beginning of the keys of findings, which go on with a code."""
 _FOLDER: Final = Path(__file__).parent / "messages"
 
 
@@ -27,6 +29,13 @@ def load_messages(language: str) -> Mapping[str, str]:
     if language == ENGLISH:
         return {}
     return tomllib.loads((_FOLDER / f"{language}.toml").read_text("utf-8"))
+
+
+@cache
+def load_finding_texts(language: str) -> Mapping[str, str]:
+    """Return what findings mean in a language, by their code; none for English, in which the services write them."""
+    messages = load_messages(language)
+    return {key.removeprefix(_FINDING): text for key, text in messages.items() if key.startswith(_FINDING)}
 
 
 def translate_text(language: str, text: str, **values: object) -> str:

@@ -19,7 +19,13 @@ from skillbus.contracts.gateway.api_keys import Role
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.access.principal import CALLER, Principal
 from skillbus.gateway.domain.access.session import LANGUAGE_COOKIE
-from skillbus.gateway.service.pages.languages import LANGUAGES, choose_language, translate_count, translate_text
+from skillbus.gateway.service.pages.languages import (
+    LANGUAGES,
+    choose_language,
+    load_finding_texts,
+    translate_count,
+    translate_text,
+)
 
 ASSETS: Final = Path(__file__).parent / "assets"
 ASSETS_PATH: Final = "/assets"
@@ -124,6 +130,7 @@ def render_page(
         "_": partial(translate_text, language),
         "_n": partial(translate_count, language),
         "language": language,
+        "finding_texts": load_finding_texts(language),
         "languages": LANGUAGES,
         "caller": caller,
         "csrf_token": "" if session is None else session.csrf_token,

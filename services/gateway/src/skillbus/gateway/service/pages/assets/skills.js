@@ -50,16 +50,17 @@ function fillList(report, name, lines) {
   part.hidden = lines.length === 0;
 }
 
-function describeFinding(finding) {
-  return [finding.where, finding.message, `(${finding.code})`].filter(Boolean).join(" ");
+function describeFinding(form, finding) {
+  const meaning = JSON.parse(form.dataset.findings)[finding.code];
+  return [finding.where, meaning && `${meaning}：`, finding.message, `(${finding.code})`].filter(Boolean).join(" ");
 }
 
 async function showReport(form, checked) {
   const report = form.querySelector("[data-report]");
   report.querySelector("[data-name]").textContent = checked.name || "";
   report.querySelector("[data-description]").textContent = checked.description || "";
-  fillList(report, "errors", checked.errors.map(describeFinding));
-  fillList(report, "warnings", checked.warnings.map(describeFinding));
+  fillList(report, "errors", checked.errors.map((finding) => describeFinding(form, finding)));
+  fillList(report, "warnings", checked.warnings.map((finding) => describeFinding(form, finding)));
   const scan = checked.scan;
   fillList(report, "network", scan ? scan.network.map((use) => `${use.file}:${use.line} ${use.what}`) : []);
   for (const part of ["executables", "unread", "scripts"]) fillList(report, part, scan ? scan[part] : []);

@@ -136,6 +136,23 @@ async def test_an_earlier_version_is_compared_and_comes_back(visitors: Visitors,
         await expect(visit.by("versions").locator("> li")).to_have_count(3)
 
 
+@pytest.mark.spec("knowledge-base.md § 知识编辑页面")
+async def test_what_is_typed_after_the_login_has_ended_is_saved_after_the_next_one(
+    visitors: Visitors, system: System
+) -> None:
+    item = await add_item(system, title="Long day", content="first")
+    async with visitors.open(f"/knowledge/{item['id']}/edit", refused=(401, 403)) as visit:
+        await visit.page.evaluate("callApi('DELETE', '/api/session', null)")
+        await visit.by("content").fill("written after the end")
+        await visit.by("save").click()
+        await expect(visit.page.locator("[data-error]")).to_contain_text("the login has ended")
+        await expect(visit.by("content")).to_have_value("written after the end")
+        tab = await visit.page.context.new_page()
+        await tab.goto(f"{visit.base}{await visitors.make_link('/tools')}")
+        await visit.by("save").click()
+        await expect(visit.by("content")).to_have_text("written after the end")
+
+
 async def test_a_login_ends_for_good_with_logout(visitors: Visitors) -> None:
     async with visitors.open("/knowledge") as visit:
         await visit.by("logout").click()

@@ -320,10 +320,11 @@ async def test_one_thing_is_counted_in_the_singular(world: World, total: int, sh
     assert re.search(rf">{shown}<", (await get_page(world, "/knowledge")).text)
 
 
-async def test_the_first_page_is_small(world: World) -> None:
+@pytest.mark.parametrize("path", ["/start", "/knowledge"])
+async def test_the_first_page_is_small(world: World, path: str) -> None:
     long = SUMMARY.model_copy(update={"title": "题" * 60, "excerpt": "x" * 300, "tags": ("a tag of some length",) * 4})
     world.caller.on(LIST_KNOWLEDGE, lambda _: KnowledgeListed(items=(long,) * 50, total=10_000, next="cursor"))
-    page = await get_page(world, "/knowledge")
+    page = await get_page(world, path)
     loaded = re.findall(r'(?:src|href)="(/assets/[^"]+)"', page.text)
     async with world.client() as client:
         answers = [await client.get(link) for link in loaded]

@@ -156,16 +156,16 @@ async def test_a_spoken_command_is_resolved_in_the_only_home_and_in_the_dialogue
     world.caller.on(RESOLVE_COMMAND, resolve)
     async with world.client(world.add_key(Role.READER, "team")) as client:
         session = await open_session(client)
-        for arguments in ({}, {"home": "villa", "session": "me"}):
+        for arguments in ({}, {"home": "villa", "room": "书房", "session": "me"}):
             call = {"text": "打开灯", **arguments}
             answer = await request(client, session, "tools/call", name="resolve_command", arguments=call)
             assert answer["result"]["structuredContent"]["results"] == []
         wrong = {"text": "打开灯", "home": "vila"}
         refused = (await request(client, session, "tools/call", name="resolve_command", arguments=wrong))["result"]
-    assert [(one.project, one.home, one.session) for one in asked] == [
-        ("team", "villa", session),
-        ("team", "villa", "me"),
-        ("team", "vila", session),
+    assert [(one.project, one.home, one.room, one.session) for one in asked] == [
+        ("team", "villa", None, session),
+        ("team", "villa", "书房", "me"),
+        ("team", "vila", None, session),
     ]
     text = refused["content"][0]["text"]
     assert (refused["isError"], text) == (True, "not_found: there is no home 'vila': the project has villa")

@@ -34,11 +34,11 @@ async def test_a_sentence_is_resolved_in_the_named_home_or_in_the_only_one() -> 
     homes = Homes("villa")
     tool = make_resolve_command_tool(homes.resolve, homes.list_homes)
     answer = await tool.call("team", {"text": "打开灯"})
-    await tool.call("team", {"text": "打开灯", "home": "villa", "session": "me"})
+    await tool.call("team", {"text": "打开灯", "home": "villa", "room": "书房", "session": "me"})
     assert answer.structured == {"results": [], "note": "The sentence is no command for devices."}
     assert homes.asked == [
         ResolveCommand(project="team", text="打开灯", home="villa"),
-        ResolveCommand(project="team", text="打开灯", home="villa", session="me"),
+        ResolveCommand(project="team", text="打开灯", home="villa", room="书房", session="me"),
     ]
     assert homes.listed == [ListHomes(project="team")]
 

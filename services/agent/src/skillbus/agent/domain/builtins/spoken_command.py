@@ -11,7 +11,7 @@ from skillbus.agent.domain.errors import BuiltinFailedError
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.tools.spoken_commands import HomeUnclearError, choose_home, summarize_resolution
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer.devices import HomeName, HomesListed, ListHomes
+from skillbus.contracts.indexer.devices import HomeName, HomesListed, ListHomes, SpokenName
 from skillbus.contracts.retriever.command_resolution import CommandResolved, ResolveCommand, SessionName
 from skillbus.contracts.retriever.query_ir import Sentence
 
@@ -19,6 +19,9 @@ from skillbus.contracts.retriever.query_ir import Sentence
 class ResolveCommandArguments(BuiltinArguments):
     text: Annotated[Sentence, Field(description="What the speaker said, unchanged.")]
     home: Annotated[HomeName | None, Field(description="Name of the home; not needed if there is only one.")] = None
+    room: Annotated[
+        SpokenName | None, Field(description="Room in which the speaker is, if known: what 'in here' means.")
+    ] = None
     session: Annotated[
         SessionName | None,
         Field(description="Dialogue of one speaker: with it, words like 'it' stand for what was mentioned last."),
@@ -59,7 +62,9 @@ def make_resolve_command_tool(
             home = choose_home(await list_homes(ListHomes(project=project)), None)
         try:
             return await resolve(
-                ResolveCommand(project=project, text=arguments.text, home=home, session=arguments.session)
+                ResolveCommand(
+                    project=project, text=arguments.text, home=home, room=arguments.room, session=arguments.session
+                )
             )
         except RequestError as error:
             if error.code is ErrorCode.NOT_FOUND:

@@ -91,6 +91,10 @@ class SpokenCommandArguments(ToolArguments):
     home: Annotated[str | None, Field(max_length=100, description="Name of the home; not needed if there is one.")] = (
         None
     )
+    room: Annotated[
+        str | None,
+        Field(max_length=100, description="Room in which the speaker is, if known: what 'in here' means."),
+    ] = None
     session: Annotated[
         str | None,
         Field(max_length=200, description="Dialogue of one speaker, for words like 'it'; by default this MCP session."),

@@ -1,4 +1,7 @@
-"""All services of skillbus in one process, with a nats-server as child process, one connection and one vector store."""
+"""All services of skillbus in one process, with a nats-server as child process, one connection and one vector store.
+
+Further processes can share the work of searches (`workers`).
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -8,60 +11,23 @@ from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry
-from pydantic import ByteSize, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import SecretStr
 
 from skillbus.common.background import run_in_background
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.disk_space import MIB
 from skillbus.common.runner import StartError, provision_bus, settle_memory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.gateway.adapters.start_checks import CheckedStart, check_start, read_owner_key
-from skillbus.gateway.settings import GatewaySettings
+from skillbus.gateway.adapters.start_checks import check_start, read_owner_key
 from skillbus.standalone.data_directory import load_owner_key, lock_data_directory, write_connection_note
 from skillbus.standalone.nats_server import NatsServer, check_loopback, open_nats_server
+from skillbus.standalone.settings import StandalonePlan, StandaloneSettings
 from skillbus.standalone.storage import StorageWatch, prepare_disk
 
-OpenServices = Callable[[AsyncExitStack, Bus, Path, GatewaySettings, CheckedStart], Awaitable[str]]
+OpenServices = Callable[[AsyncExitStack, Bus, StandalonePlan], Awaitable[str]]
 """Opens the services but the embedder on a stack, and returns the URL of the gateway."""
 
 log = structlog.get_logger(__name__)
-
-
-class StandaloneSettings(BaseSettings):
-    """Settings from variables `SKILLBUS_*`. Options of the command line override them."""
-
-    model_config = SettingsConfigDict(env_prefix="SKILLBUS_", frozen=True)
-
-    data: Path = Path("data")
-    """Data directory: skills, vectors, databases, NATS."""
-    http_host: str = "127.0.0.1"
-    http_port: int = Field(default=8080, ge=0, le=65_535)
-    """Port of the HTTP API. 0 takes a free one."""
-    owner_key: SecretStr | None = None
-    """Key of the owner, who may do everything. Default: the gateway's own setting, or else the file `owner.key` of the
-    data directory, which the first start makes."""
-    disk_max: ByteSize | None = Field(default=None, ge=64 * MIB)
-    """Size of the data directory, such as `2GiB`, up to which new data is accepted; without it only the free space of
-    the disk counts."""
-    no_key: bool = False
-    """True serves HTTP without a key: on loopback only, and without commands of MCP servers."""
-
-    def build_gateway_settings(self) -> GatewaySettings:
-        """Return the settings of the gateway, including its own variables `SKILLBUS_GATEWAY_*`.
-
-        Raises:
-            StartError: A key is set, and `no_key` too.
-        """
-        settings = GatewaySettings(host=self.http_host, port=self.http_port)
-        if self.owner_key is not None:
-            settings = settings.model_copy(update={"owner_key": self.owner_key})
-        if not self.no_key:
-            return settings.model_copy(update={"no_key": False})
-        if settings.owner_key is not None or settings.owner_key_file is not None:
-            raise StartError("an owner's key is set, and --no-key too: remove one of them")
-        return settings.model_copy(update={"no_key": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +58,7 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
 
     Raises:
         StartError: The data directory or the port is in use, its disk is full, strangers could use the address, or
-            nats-server does not start.
+            nats-server or a worker does not start.
     """
     async with AsyncExitStack() as stack:
         gateway_settings = settings.build_gateway_settings()
@@ -111,12 +77,14 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
         address = nats.address
         bus_settings = BusSettings(url=address.url, token=SecretStr(address.token))
-        bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry(), disk))
+        has_workers = settings.workers > 1
+        connection = open_bus(bus_settings, "skillbus-standalone", CollectorRegistry(), disk, has_replicas=has_workers)
+        bus = await stack.enter_async_context(connection)
         await provision_bus(bus, bus_settings)
         await stack.enter_async_context(run_in_background(*StorageWatch(disk, settings.data, bus, nats).jobs))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=settings.data).open_loopback()))
         open_services = await importing
-        http_url = await open_services(stack, bus, settings.data, gateway_settings, checked)
+        http_url = await open_services(stack, bus, StandalonePlan(settings, gateway_settings, checked, address))
         stack.enter_context(write_connection_note(settings.data, http_url, address.url, address.token, api_key))
         settle_memory()
         log.info("standalone_ready", http_url=http_url, nats_url=address.url, data=str(settings.data))

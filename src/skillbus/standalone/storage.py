@@ -89,7 +89,7 @@ class StorageWatch:
         self.jobs = (
             PeriodicJob({"watch_disk": self.watch_disk}, every_s=_WATCH_EVERY_S),
             self._healing,
-            PeriodicJob({"measure_data": self.measure_data}, every_s=_MEASURE_EVERY_S),
+            make_measuring_job(disk),
         )
 
     async def watch_disk(self) -> None:
@@ -110,8 +110,14 @@ class StorageWatch:
             log.error("nats_server_restarts", closed_streams=closed)
             await self._server.restart()
 
-    async def measure_data(self) -> None:
-        await asyncio.to_thread(self._disk.measure_used)
+
+def make_measuring_job(disk: DiskSpace) -> PeriodicJob:
+    """Return the job that measures how much of its limit a data directory uses."""
+
+    async def measure_data() -> None:
+        await asyncio.to_thread(disk.measure_used)
+
+    return PeriodicJob({"measure_data": measure_data}, every_s=_MEASURE_EVERY_S)
 
 
 def _read_disk(data: Path) -> int:

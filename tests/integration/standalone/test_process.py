@@ -28,7 +28,7 @@ def _parent(pid: int) -> int | None:
         return None
 
 
-def _descendants(pid: int) -> set[int]:
+def descendants(pid: int) -> set[int]:
     """Processes below one, whatever their depth."""
     parents = {int(path.name): _parent(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     found = {pid}
@@ -37,7 +37,7 @@ def _descendants(pid: int) -> set[int]:
     return found - {pid}
 
 
-async def _alive(pids: set[int]) -> set[int]:
+async def alive(pids: set[int]) -> set[int]:
     def runs(pid: int) -> bool:
         try:
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -47,12 +47,12 @@ async def _alive(pids: set[int]) -> set[int]:
     return {pid for pid in pids if runs(pid)}
 
 
-def _argv(pid: int) -> str:
+def argv(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
 
 
 def _nats_below(started: Started) -> set[int]:
-    return {pid for pid in _descendants(started.pid) if "nats-server" in _argv(pid)}
+    return {pid for pid in descendants(started.pid) if "nats-server" in argv(pid)}
 
 
 async def test_a_second_start_on_the_same_data_is_refused_and_sigterm_ends_the_first_and_everything_that_it_started(
@@ -61,7 +61,7 @@ async def test_a_second_start_on_the_same_data_is_refused_and_sigterm_ends_the_f
     started = await up(None, "--log-level", "DEBUG")
     document = await started.document()
     note = (tmp_path / "data" / "connection.json").read_text()
-    below = _descendants(started.pid)
+    below = descendants(started.pid)
     assert len(_nats_below(started)) == 1
     secrets = await _check_that_secrets_are_the_owners(http, document, tmp_path / "data", {started.pid, *below})
 
@@ -79,7 +79,7 @@ async def test_a_second_start_on_the_same_data_is_refused_and_sigterm_ends_the_f
 
     assert await started.stop(signal.SIGTERM) == 0
 
-    assert await eventually(lambda: _alive(below), lambda alive: not alive) == set()
+    assert await eventually(lambda: alive(below), lambda alive: not alive) == set()
     assert not (tmp_path / "data" / "connection.json").exists()
     for url in (document["http_url"], document["nats_url"]):
         address = urlsplit(url)
@@ -104,7 +104,7 @@ async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there
     nats = _nats_below(killed)
     assert len(nats) == 1
     assert await killed.stop(signal.SIGKILL) == -signal.SIGKILL
-    assert await eventually(lambda: _alive(nats), lambda alive: not alive) == set()
+    assert await eventually(lambda: alive(nats), lambda alive: not alive) == set()
     again = await up()
     url = (await again.document())["http_url"]
 
@@ -132,7 +132,7 @@ async def _check_that_secrets_are_the_owners(
     ]
     assert answers == [401, 200]
     for pid in processes:
-        shown = _argv(pid) + Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+        shown = argv(pid) + Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
         assert not [secret for secret in secrets if secret in shown]
     readable = [path for path in data.rglob("*") if path.is_file() and _is_open_to_others(path)]
     assert [path.name for path in readable if any(secret.encode() in path.read_bytes() for secret in secrets)] == []
@@ -180,13 +180,13 @@ async def test_without_a_key_a_program_of_the_machine_may_use_it_and_start_nothi
 
 
 async def test_a_port_that_is_taken_is_named_and_nothing_is_left_running(tmp_path: Path) -> None:
-    before = _descendants(os.getpid())
+    before = descendants(os.getpid())
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(StartError, match=str(port)):
             async with open_standalone(StandaloneSettings(data=tmp_path / "data", http_port=port)):
                 pass
-    assert await eventually(lambda: _alive(_descendants(os.getpid()) - before), lambda alive: not alive) == set()
+    assert await eventually(lambda: alive(descendants(os.getpid()) - before), lambda alive: not alive) == set()
     assert not (tmp_path / "data" / "connection.json").exists()
 
 

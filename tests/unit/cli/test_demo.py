@@ -332,6 +332,41 @@ def test_up_tells_where_it_is_and_stays_until_a_signal(
     assert standalone.stopped == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "variable", "told"),
+    [
+        (["--workers", "0"], None, "must be greater than or equal to 1"),
+        (["--workers", "-1"], None, "must be greater than or equal to 1"),
+        (["--workers", "1000"], None, "must be less than or equal to 64"),
+        (["--workers", "two"], None, "must be a valid integer"),
+        ([], "two", "must be a valid integer"),
+    ],
+)
+def test_a_number_of_workers_that_cannot_be_is_wrong_usage(
+    skillbus: CommandLine,
+    standalone: FakeStandalone,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    variable: str | None,
+    told: str,
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("SKILLBUS_WORKERS", variable)
+    result = skillbus("up", *words, externals=standalone.externals(signalled=True))
+    assert result.exit_code == 2
+    assert "--workers" in result.stderr
+    assert told in result.stderr
+    assert standalone.plans == []
+
+
+def test_up_starts_as_many_workers_as_it_is_told_to(
+    skillbus: CommandLine, standalone: FakeStandalone, tmp_path: Path
+) -> None:
+    words = ["up", "--data", str(tmp_path), "--workers", "4"]
+    skillbus(*words, externals=standalone.externals(signalled=True))
+    assert [plan.workers for plan in standalone.plans] == [4]
+
+
 def test_up_prints_a_link_that_logs_a_browser_in(
     skillbus: CommandLine, standalone: FakeStandalone, tmp_path: Path
 ) -> None:

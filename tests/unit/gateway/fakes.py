@@ -64,7 +64,7 @@ from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
 from skillbus.gateway.service.pages.router import show_page_problem
 from skillbus.gateway.service.pages.sections.start import START_PAGE
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
-from skillbus.gateway.service.system import SystemRoutes
+from skillbus.gateway.service.system import SystemRoutes, render_registry
 from skillbus.gateway.settings import GatewaySettings
 
 RequestT = TypeVar("RequestT", bound=Message)
@@ -408,7 +408,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None, mcp: McpEndpoin
         SystemRoutes(
             Readiness(caller, _OfCurrentWorld("connection"), None, timeout_s=settings.health_timeout_s),
             SystemAuditor(caller),
-            registry,
+            partial(render_registry, registry),
         ),
     )
     router = build_router(parts, GuardedRoute)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.cli.server.commands import MAX_WORKERS
+from skillbus.standalone import settings
 from skillbus.standalone.app import StandaloneSettings, StartError
 
 
@@ -27,8 +29,8 @@ def test_a_key_s_file_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_is_no_key_unless_it_is_set() -> None:
-    settings = StandaloneSettings().build_gateway_settings()
-    assert (settings.owner_key, settings.no_key) == (None, False)
+    gateway = StandaloneSettings().build_gateway_settings()
+    assert (gateway.owner_key, gateway.no_key) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,7 @@ def test_a_key_and_no_key_exclude_each_other(name: str, monkeypatch: pytest.Monk
     with pytest.raises(StartError, match="no-key") as refused:
         StandaloneSettings(no_key=True).build_gateway_settings()
     assert "0123456789abcdef" not in str(refused.value)
+
+
+def test_the_most_workers_are_the_same_for_the_command_and_the_settings() -> None:
+    assert StandaloneSettings(workers=MAX_WORKERS).workers == settings.MAX_WORKERS

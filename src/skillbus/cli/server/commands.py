@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
+MAX_WORKERS: Final = 64
+"""Most workers. The settings, which are slow to import, have the same number."""
+
 HostOption = Annotated[str, typer.Option("--host", envvar="SKILLBUS_HTTP_HOST", help="Address to listen on.")]
 LogOption = Annotated[
     LogLevel,
@@ -41,6 +44,16 @@ NoKeyOption = Annotated[
         envvar="SKILLBUS_NO_KEY",
         help="Serve HTTP without a key, on loopback only: every program of this machine may do everything. "
         "The operator's file mcp.json is not followed.",
+    ),
+]
+WorkersOption = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        envvar="SKILLBUS_WORKERS",
+        min=1,
+        max=MAX_WORKERS,
+        help="Processes that answer HTTP and search: one for each core that searches may use.",
     ),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Repair the differences, and compare again.")]
@@ -67,8 +80,11 @@ async def start_server(
     host: HostOption = DEFAULT_HOST,
     log_level: LogOption = "INFO",
     no_key: NoKeyOption = False,
+    workers: WorkersOption = 1,
 ) -> None:
     """Run every service in one process until SIGINT or SIGTERM.
+
+    With --workers, further processes answer HTTP and search, on the same port and data.
 
     With --json, a document with the addresses is printed when the server is ready. HTTP requests carry the owner's key:
     SKILLBUS_OWNER_KEY, or the file owner.key of the data directory, which the first start makes. Commands on this
@@ -77,7 +93,7 @@ async def start_server(
     started = perf_counter()
     stopping = asyncio.ensure_future(session.externals.wait_for_signal())
     try:
-        async with session.externals.start(ServerPlan(data, host, http_port, log_level, no_key)) as running:
+        async with session.externals.start(ServerPlan(data, host, http_port, log_level, no_key, workers)) as running:
             remember_server(running)
             facts = describe_server(running, perf_counter() - started)
             session.output.show_result(facts, lambda: tables.build_document(facts))

@@ -46,6 +46,8 @@ class ServerPlan:
     log_level: str
     no_key: bool = False
     """True serves HTTP without a key."""
+    workers: int = 1
+    """Processes that answer HTTP and search."""
 
 
 StartServer = Callable[[ServerPlan], AbstractAsyncContextManager[RunningServer]]
@@ -75,7 +77,12 @@ async def start_standalone(plan: ServerPlan) -> AsyncIterator[RunningServer]:
             configure_logging(plan.log_level)
             try:
                 settings = StandaloneSettings(
-                    data=plan.data, http_host=plan.http_host, http_port=plan.http_port, no_key=plan.no_key
+                    data=plan.data,
+                    http_host=plan.http_host,
+                    http_port=plan.http_port,
+                    no_key=plan.no_key,
+                    workers=plan.workers,
+                    log_level=plan.log_level,
                 )
                 running = await stack.enter_async_context(open_standalone(settings))
             except StartError as error:

@@ -74,17 +74,25 @@ class TlsFiles:
 
 
 @asynccontextmanager
-async def serve_http(app: ASGIApplication, host: str, port: int, tls: TlsFiles | None = None) -> AsyncGenerator[str]:
+async def serve_http(
+    app: ASGIApplication,
+    host: str,
+    port: int,
+    tls: TlsFiles | None = None,
+    *,
+    is_shared: bool = False,
+) -> AsyncGenerator[str]:
     """Serve an ASGI app while the context is open, and yield its URL. Port 0 takes a free one.
 
-    With `tls` it serves HTTPS only.
+    With `tls` it serves HTTPS only. With `is_shared`, several processes of one user may serve at the same address: each
+    gets some of the connections.
 
     Leaving the context accepts no more requests, closes idle connections, and gives running requests 10 s.
 
     Raises:
         PortInUseError: Another process listens there, or this one is not allowed to.
     """
-    listener = _listen(host, port)
+    listener = _listen(host, port, is_shared=is_shared)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -111,13 +119,13 @@ async def serve_http(app: ASGIApplication, host: str, port: int, tls: TlsFiles |
 
 def check_port(host: str, port: int) -> None:
     """Raise PortInUseError unless this process can listen on an address now."""
-    _listen(host, port).close()
+    _listen(host, port, is_shared=False).close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, *, is_shared: bool) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.create_server((host, port), family=family, backlog=1024)
+        listener = socket.create_server((host, port), family=family, backlog=1024, reuse_port=is_shared)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         advice = _LISTEN_ADVICE.get(error.errno or 0, "Choose another host or port.")

@@ -1,7 +1,7 @@
 """Composition root of the gateway."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,11 +11,11 @@ from skillbus.common.audit_log.recorder import ActRecorder, AuditStream
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import ObjectStore, open_object_store
-from skillbus.common.http_server import PortInUseError, serve_http
+from skillbus.common.http_server import PortInUseError, TlsFiles, serve_http
 from skillbus.common.runner import StartError
 from skillbus.common.tools.skill_files import SkillFiles
 from skillbus.contracts.agent.turns import TURN_ADVANCED
-from skillbus.contracts.endpoint import Health
+from skillbus.contracts.endpoint import Health, HealthCheck
 from skillbus.contracts.indexer.index_switch import SWITCH_PROGRESSED
 from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.learner.learning_jobs import LEARNING_ADVANCED
@@ -57,7 +57,7 @@ from skillbus.gateway.service.pages.rendering import ASSETS, ASSETS_PATH
 from skillbus.gateway.service.pages.router import show_page_problem
 from skillbus.gateway.service.pages.sections.start import START_PAGE
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
-from skillbus.gateway.service.system import SystemRoutes
+from skillbus.gateway.service.system import SystemRoutes, render_registry
 from skillbus.gateway.settings import GatewaySettings
 
 
@@ -83,13 +83,26 @@ class ObjectStores:
     learning_files: ObjectStore
 
 
+@dataclass(frozen=True, slots=True)
+class GatewayGroup:
+    """Gateways of several processes with one address, as one of them sees it."""
+
+    serve: Callable[[ASGIApp, TlsFiles | None], AbstractAsyncContextManager[str]]
+    """Serves the application while its context is open, in the way of this process, and yields the URL of all."""
+    check_processes: Callable[[], Awaitable[HealthCheck]]
+    """Returns which of the processes run."""
+    render_metrics: Callable[[], Awaitable[bytes]]
+    """Returns the metrics of all processes."""
+
+
 @asynccontextmanager
 async def open_gateway(
-    bus: Bus, settings: GatewaySettings, checked: CheckedStart | None = None
+    bus: Bus, settings: GatewaySettings, checked: CheckedStart | None = None, group: GatewayGroup | None = None
 ) -> AsyncGenerator[Gateway]:
     """Serve HTTP while the context is open. When it closes, the current requests are finished.
 
-    `checked` is the result of `check_start` if the caller has called it before.
+    `checked` is the result of `check_start` if the caller has called it before. With `group`, other processes serve at
+    the same address.
 
     Raises:
         StartError: The address is in use, or strangers could use it or read keys there, or the key cannot be used.
@@ -98,7 +111,9 @@ async def open_gateway(
     if checked is None:
         checked = await check_start(settings)
     ring, session_ring = KeyRing(), SessionRing()
-    readiness = Readiness(bus.caller, bus.client, bus.disk, timeout_s=settings.health_timeout_s)
+    check_processes = None if group is None else group.check_processes
+    readiness = Readiness(bus.caller, bus.client, bus.disk, check_processes, timeout_s=settings.health_timeout_s)
+    render_metrics = partial(render_registry, bus.metrics.registry) if group is None else group.render_metrics
     # Opened before the keys, whose reading is repeated with a line in the log: the buckets may not be made yet.
     stores = ObjectStores(
         await open_object_store(bus, PACKAGES),
@@ -115,12 +130,18 @@ async def open_gateway(
             authenticator = Authenticator(checked.owner_digest, ring, session_ring, cookie, keys.note_use)
             registry = SessionRegistry(sessions, authenticator)
             links = LoginLinks(KvLoginLinks(bus), authenticator, registry)
-            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), links, readiness, mcp)
-            # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
-            async with serve_http(app, settings.host, settings.port, checked.tls) as url:  # type: ignore[arg-type]
+            system = SystemRoutes(readiness, SystemAuditor(ProjectCaller(bus.caller)), render_metrics)
+            app = _build_app(bus, settings, stores, authenticator, KeyRegistry(keys), links, system, mcp)
+            serve = _serve_alone(settings) if group is None else group.serve
+            async with serve(app, checked.tls) as url:
                 yield Gateway(url, readiness)
     except PortInUseError as error:
         raise StartError(str(error)) from error
+
+
+def _serve_alone(settings: GatewaySettings) -> Callable[[ASGIApp, TlsFiles | None], AbstractAsyncContextManager[str]]:
+    # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
+    return lambda app, tls: serve_http(app, settings.host, settings.port, tls)  # type: ignore[arg-type]
 
 
 def _build_app(
@@ -130,7 +151,7 @@ def _build_app(
     authenticator: Authenticator,
     keys: KeyRegistry,
     links: LoginLinks,
-    readiness: Readiness,
+    system: SystemRoutes,
     mcp: McpEndpoint,
 ) -> ASGIApp:
     packages, run_files = stores.packages, stores.run_files
@@ -163,7 +184,7 @@ def _build_app(
         LoginPages(links, authenticator.session_cookie, START_PAGE),
         RemoteTurnRunner(caller, partial(subscribe_to_feed, bus.client, TURN_ADVANCED)),
         recorder,
-        SystemRoutes(readiness, SystemAuditor(caller), bus.metrics.registry),
+        system,
     )
     router = build_router(parts, GuardedRoute)
     pages = PageFiles(START_PAGE, ASSETS_PATH, ASSETS, partial(show_page_problem, make_problem_response))

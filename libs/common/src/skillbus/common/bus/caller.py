@@ -115,9 +115,11 @@ class SentRequest:
 class Caller:
     """Sends requests and returns their replies, or raises `RequestError`."""
 
-    def __init__(self, client: Client, local_endpoints: LocalEndpoints) -> None:
+    def __init__(self, client: Client, local_endpoints: LocalEndpoints, *, has_replicas: bool = False) -> None:
+        """`has_replicas` says that other processes answer the requests for `local_endpoints` too."""
         self._client = client
         self._local_endpoints = local_endpoints
+        self._has_replicas = has_replicas
         self._name = str(client.options.get("name") or "")
         self._inbox = client.new_inbox()
         self._ids = itertools.count()
@@ -226,8 +228,8 @@ class Caller:
     async def _send(self, endpoint: Endpoint[Message, Message], body: bytes, headers: dict[str, str]) -> Msg:
         if not self._connected.is_set():
             raise ConnectionLostError
-        # An endpoint of this process has no other replica that could be quicker.
-        is_hedged = endpoint.is_read and endpoint.subject not in self._local_endpoints
+        # An endpoint of this process alone has no replica that could be quicker.
+        is_hedged = endpoint.is_read and (self._has_replicas or endpoint.subject not in self._local_endpoints)
         times = self._times[endpoint.subject] if is_hedged else None
         request = SentRequest(endpoint.subject, body, headers, times)
         if times is not None:

@@ -136,11 +136,17 @@ class Bus:
 
 @asynccontextmanager
 async def open_bus(
-    settings: BusSettings, name: str, registry: CollectorRegistry, disk: StorageRoom | None = None
+    settings: BusSettings,
+    name: str,
+    registry: CollectorRegistry,
+    disk: StorageRoom | None = None,
+    *,
+    has_replicas: bool = False,
 ) -> AsyncGenerator[Bus]:
     """Connect, and drain the connection at the end of the context.
 
     `disk` makes requests that store data, and writes to JetStream, fail with `storage_full` while it is full.
+    `has_replicas` says that other processes have the services of this one too: a request over the bus may be theirs.
 
     Raises:
         BusUnreachableError: No server accepted the connection within `settings.connect_timeout_s`.
@@ -168,7 +174,7 @@ async def open_bus(
 
     await _connect(client, settings, name, on_error, on_disconnected, on_reconnected)
     local_endpoints: LocalEndpoints = {}
-    caller = Caller(client, local_endpoints)
+    caller = Caller(client, local_endpoints, has_replicas=has_replicas)
     try:
         await caller.open()
         jetstream = client.jetstream(timeout=5, domain=settings.jetstream_domain)

@@ -1,7 +1,7 @@
 """Readiness of the whole system."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
@@ -36,8 +36,23 @@ _MAY_BE_AWAY: Final[Mapping[str, str]] = {
 class Readiness:
     """Asks every service at the same time whether it is ready."""
 
-    def __init__(self, caller: BusCaller, connection: Connection, storage: Storage | None, *, timeout_s: float) -> None:
-        """Make the readiness of a system. `storage` is the disk of all services, if they share one."""
+    def __init__(
+        self,
+        caller: BusCaller,
+        connection: Connection,
+        storage: Storage | None,
+        check_processes: Callable[[], Awaitable[HealthCheck]] | None = None,
+        *,
+        timeout_s: float,
+    ) -> None:
+        """Make the readiness of a system.
+
+        Args:
+            storage: Disk of all services, if they share one.
+            check_processes: Returns which processes run, if there are several of one gateway. Searches work without
+                some of them.
+        """
+        self._check_processes = check_processes
         self._caller = caller
         self._storage = storage
         self._connection = connection
@@ -53,7 +68,9 @@ class Readiness:
         connected = self._connection.is_connected
         nats = HealthCheck(name="nats", ready=connected, detail="" if connected else "not connected")
         ready = connected and all(is_enough for _, is_enough in checked)
-        return Health(service=SERVICE, ready=ready, checks=(nats, *self._check_storage(), *(one for one, _ in checked)))
+        processes = () if self._check_processes is None else (await self._check_processes(),)
+        services = (one for one, _ in checked)
+        return Health(service=SERVICE, ready=ready, checks=(nats, *processes, *self._check_storage(), *services))
 
     async def get_status(self) -> SystemStatus:
         """Return the health of the system and the state of the index."""

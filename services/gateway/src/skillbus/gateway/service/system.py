@@ -1,5 +1,6 @@
 """The system as a whole: status, audit, audit log, probes and metrics."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -36,13 +37,18 @@ class MetricsResponse(Response):
     media_type = CONTENT_TYPE_LATEST
 
 
+async def render_registry(registry: CollectorRegistry) -> bytes:
+    """Return the metrics of this process."""
+    return generate_latest(registry)
+
+
 @dataclass(frozen=True, slots=True)
 class SystemRoutes:
     """Handlers of the system as a whole."""
 
     readiness: Readiness
     auditor: SystemAuditor
-    registry: CollectorRegistry
+    render_metrics: Callable[[], Awaitable[bytes]]
 
     async def get_status(self) -> SystemStatus:
         """Return the readiness of every service, with warnings, and the state of the index."""
@@ -79,8 +85,11 @@ class SystemRoutes:
         return health.model_copy(update={"checks": checks})
 
     async def metrics(self) -> Response:
-        """Return the metrics of this process for Prometheus."""
-        return MetricsResponse(generate_latest(self.registry))
+        """Return the metrics of this process for Prometheus, or those of all processes that share its port.
+
+        The metrics of each further process have the label `worker`.
+        """
+        return MetricsResponse(await self.render_metrics())
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,12 @@ async def serve_worker(number: int, end: socket.socket) -> None:
     async def collect_metrics() -> list[Metric]:
         return list(registry.collect())
 
+    async def answer_ping() -> None:
+        return None
+
     async with AsyncExitStack() as stack:
-        handlers = {pool.COLLECT_METRICS: collect_metrics, **forwarded.list_handlers(), **copy.list_handlers()}
+        own = {pool.COLLECT_METRICS: collect_metrics, pool.PING: answer_ping}
+        handlers = {**own, **forwarded.list_handlers(), **copy.list_handlers()}
         channel = forwarded.channel = await stack.enter_async_context(open_channel(end, handlers))
         plan: StandalonePlan = await channel.call(pool.GET_PLAN)
         settings = plan.settings

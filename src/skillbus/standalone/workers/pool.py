@@ -30,10 +30,14 @@ REPORT_READY: Final = "report_ready"
 CHECK_PROCESSES: Final = "check_processes"
 RENDER_METRICS: Final = "render_metrics"
 COLLECT_METRICS: Final = "collect_metrics"
+PING: Final = "ping"
 _READY_TIMEOUT_S: Final = 90.0
 _STOP_TIMEOUT_S: Final = 45.0
 """More than requests in flight get: HTTP 10 s, and the drain of the bus 30 s."""
 _METRICS_TIMEOUT_S: Final = 1.0
+_PING_EVERY_S: Final = 2.0
+_HANGS_S: Final = 8.0
+"""Time without an answer after which a worker is killed: connections that it gets wait for as long as it hangs."""
 _BACKOFF_S: Final = (0.2, 1.0, 5.0, 15.0)
 _STEADY_S: Final = 60.0
 """Time after which a worker that dies counts as one that had worked: the first pause follows."""
@@ -118,8 +122,10 @@ class Worker:
             async with open_channel(own, self.handlers) as self.channel:
                 ended = asyncio.ensure_future(process.wait())
                 closed = asyncio.ensure_future(self.channel.closed.wait())
+                watching = asyncio.create_task(self._kill_when_it_hangs(process, self.channel))
                 await asyncio.wait((ended, closed), return_when=asyncio.FIRST_COMPLETED)
                 closed.cancel()
+                watching.cancel()
             # Without a channel it ends by itself, unless it hangs.
             return await asyncio.wait_for(ended, _STOP_TIMEOUT_S)
         except TimeoutError:
@@ -130,6 +136,15 @@ class Worker:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+    async def _kill_when_it_hangs(self, process: asyncio.subprocess.Process, channel: ProcessChannel) -> None:
+        await self.is_ready.wait()
+        with suppress(ChannelClosedError):  # it has ended by itself
+            while await finish_within(channel.call(PING), _HANGS_S):  # noqa: ASYNC110 (it asks again and again)
+                await asyncio.sleep(_PING_EVERY_S)
+            log.error("worker_hangs", worker=self.number, silent_s=_HANGS_S)
+            with suppress(ProcessLookupError):
+                process.kill()
 
 
 class WorkerPool:

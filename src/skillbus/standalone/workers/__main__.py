@@ -8,8 +8,9 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
+from typing import Final
 
 import structlog
 from prometheus_client import CollectorRegistry, Metric
@@ -21,6 +22,7 @@ from skillbus.common.bus.connection import BusSettings, BusUnreachableError, ope
 from skillbus.common.bus.disk_space import DiskSpace
 from skillbus.common.http_server import TlsFiles, serve_http
 from skillbus.common.runner import StartError, configure_logging, run_loop, settle_memory, until_signal
+from skillbus.common.service import HealthSource
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.gateway.adapters.mcp.endpoint import MCP_PATH
@@ -35,8 +37,11 @@ from skillbus.standalone.workers.forwarded_app import ForwardedRequests, Forward
 from skillbus.standalone.workers.store_copy import StoreCopy
 from skillbus.vectors import open_vector_store
 
-_MAIN_PATHS = frozenset({MCP_PATH})
+_MAIN_PATHS: Final = frozenset({MCP_PATH})
 """Paths that the main process answers: an MCP session lives in one process, and its next request comes anywhere."""
+
+_MODEL_WAIT_S: Final = 10.0
+_MODEL_POLL_S: Final = 0.05
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +81,8 @@ async def serve_worker(number: int, end: socket.socket) -> None:
         bus_settings = BusSettings(url=plan.nats.url, token=SecretStr(plan.nats.token))
         connection = open_bus(bus_settings, f"skillbus-worker-{number}", registry, disk, has_replicas=True)
         bus = await stack.enter_async_context(connection)
-        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=settings.data).open_loopback()))
+        embedder = EmbedderSettings(data=settings.data).open_loopback()
+        embedding = await stack.enter_async_context(open_embedder(bus, embedder))
         path = settings.data / COPIES_FOLDER / str(number)
         store = await stack.enter_async_context(copy.open_copy(channel, path))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=settings.data), store))
@@ -90,10 +96,19 @@ async def serve_worker(number: int, end: socket.socket) -> None:
             serve, lambda: channel.call(pool.CHECK_PROCESSES), lambda: channel.call(pool.RENDER_METRICS)
         )
         await stack.enter_async_context(open_gateway(bus, plan.gateway, plan.checked, group))
+        await _wait_for_model(embedding)
         settle_memory()
         await channel.call(pool.REPORT_READY, os.getpid())
         await _wait_for_end(channel)
         log.info("worker_stopping")
+
+
+async def _wait_for_model(embedder: HealthSource) -> None:
+    """Wait until the default model is loaded, but not for one that cannot be: searches by words work without."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_MODEL_WAIT_S):
+            while not (await embedder.health()).ready:  # noqa: ASYNC110 (health is asked for, and tells nobody)
+                await asyncio.sleep(_MODEL_POLL_S)
 
 
 async def _wait_for_end(channel: ProcessChannel) -> None:

@@ -12,6 +12,7 @@ from skillbus.agent.adapters.bus_turns import BusTurnLines
 from skillbus.agent.domain.chat.approval_desk import DeskAnswer
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
+from skillbus.common.bus import headers
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.responder import Responder, route
@@ -243,6 +244,21 @@ async def test_steps_and_the_end_of_a_turn_are_events_on_the_bus(bus: Bus, agent
     assert subjects == ["begun", "stepped", "stepped", "ended"]
     fact = TurnFact.model_validate_json(last.data)
     assert (fact.step, fact.outcome, fact.usage.total_tokens) == (2, "stop", 30)
+
+
+async def test_facts_about_a_turn_carry_the_trace_of_its_request(bus: Bus, agent: Agent, around: Surroundings) -> None:
+    trace = f"00-{'1' * 32}-{'2' * 16}-01"
+    subscription = await bus.client.subscribe("skillbus.evt.turn.>")
+    await bus.client.flush()
+    around.upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
+    token = headers.traceparent.set(trace)
+    try:
+        await chat(bus, turn_id=TURN)
+    finally:
+        headers.traceparent.reset(token)
+    async with asyncio.timeout(WAIT_S):
+        facts = [await subscription.next_msg() for _ in range(4)]
+    assert [(fact.headers or {}).get("traceparent") for fact in facts] == [trace] * 4
 
 
 async def test_the_callers_tool_ends_the_turn_and_the_next_one_knows_what_came_before(

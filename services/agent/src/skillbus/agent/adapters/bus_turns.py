@@ -121,7 +121,8 @@ class TurnFeed:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._facts: asyncio.Queue[tuple[Event[TurnFact], TurnFact]] = asyncio.Queue(_FACTS)
+        self._facts: asyncio.Queue[tuple[str, BatchRequest]] = asyncio.Queue(_FACTS)
+        """Facts with the ids of their turns."""
 
     async def publish(self, event: TurnEvent) -> None:
         """Send a message to the followers of its turn."""
@@ -136,7 +137,7 @@ class TurnFeed:
         if self._facts.full():
             log.warning("turn_fact_dropped", turn_id=fact.turn_id, fact=event.fact)
             return
-        self._facts.put_nowait((event, fact))
+        self._facts.put_nowait((fact.turn_id, _make_request(event, fact)))
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
@@ -155,9 +156,9 @@ class TurnFeed:
             while not self._facts.empty() and len(waiting) < _FACTS_AT_ONCE:
                 waiting.append(self._facts.get_nowait())
             try:
-                await publish_events(self._bus, [_make_request(event, fact) for event, fact in waiting])
+                await publish_events(self._bus, [request for _, request in waiting])
             except RequestError as error:
-                turns = sorted({fact.turn_id for _, fact in waiting})
+                turns = sorted({turn_id for turn_id, _ in waiting})
                 log.warning("turn_facts_not_stored", turn_ids=turns, code=error.code)
             finally:
                 for _ in waiting:
@@ -191,6 +192,8 @@ def _make_request(event: Event[TurnFact], fact: TurnFact) -> BatchRequest:
         h.CONTENT_TYPE: JSON,
         h.PROJECT: fact.project,
     }
+    if trace := h.traceparent.get():
+        headers[h.TRACEPARENT] = trace
     return BatchRequest(make_event_subject(event, fact.turn_id), encode(fact), headers)
 
 

@@ -16,11 +16,12 @@ from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.score import Relevance, build_relevance
 from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
+from skillbus.retriever.domain.tools.search import CANDIDATES_A_HIT
 from skillbus.retriever.settings import RetrieverSettings
 
 LIMIT = 10
 WORDS_OF = 128  # as the retriever asks the lexical side
-CANDIDATES = RetrieverSettings.model_fields["candidates"].get_default()
+CANDIDATES = max(RetrieverSettings.model_fields["candidates"].get_default(), CANDIDATES_A_HIT * LIMIT)
 DISCOUNT = 1 / np.log2(np.arange(LIMIT) + 2)
 
 

@@ -4,6 +4,11 @@
 each source of requests left out: its requests are ranked by a map fitted to the others. Intervals are 95 %, by
 bootstrap over requests; `ratio` is of means, `difference` is paired.
 
+`shown` counts the requests of which at least one relevant tool is among the first, as for the tools that a chat is
+shown: what the product's search shows, how far a reordering of the first tools could reach, and the same among the
+tools of the request's own data set only. The last one tells a better ranking from one that recognises data sets:
+requests of one data set look alike, and so do its tools, so a fit to some of its tools can gain by preferring all.
+
 `names` is a second task, made for this: the requests for Chinese tools, when these have only their English names and
 those of their arguments.
 
@@ -14,7 +19,7 @@ import argparse
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,15 +46,24 @@ from ranked_search import (
     world_of,
 )
 
-from skillbus.calibration.bm25 import Floats
+from skillbus.calibration.bm25 import Floats, Ints
+from skillbus.calibration.fit import compute_logits
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import JudgedVectors, embed_judged
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance, compute_least_evidence, find_calibration
+from skillbus.relevance.score import (
+    NEUTRAL,
+    Relevance,
+    build_relevance,
+    compute_least_evidence,
+    compute_rarest_idf,
+    find_calibration,
+)
 
 RELEVANCE = build_relevance(find_calibration(DEFAULT_MODEL))
 RESAMPLES = 1_000
+DEPTHS = (5, 10, 20, 50, 100)
 THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
 WITHOUT = {
     "sentences": Form(sentences=False),
@@ -85,6 +99,7 @@ def main() -> None:
             "words_alone": recalls(judged, answers(replace(world, form=Form(dense=False)), lambda _: NEUTRAL)),
             "names": names(judged, named, renamed, maps),
         },
+        "shown": shown(world, product),
         "no_match": abstention(judged, held_out),
         "latin_keywords": keywords(judged),
         "rank_us": {
@@ -165,6 +180,38 @@ def without_each(judged: Judged, vectors: JudgedVectors, whole: Answers) -> dict
         less = figures_of(judged, answers(world, map_for(judged, maps_without(judged, world.pairs))))["recall_at_5"]
         report[part] = {name: beside(full[rows], less[rows]) for name, rows in slices(judged).items()}
     return report
+
+
+def shown(world: World, product: Answers) -> dict[str, object]:
+    judged = world.judged
+    idf = compute_rarest_idf(len(judged.tools))
+    evidence = RELEVANCE.dense * compute_logits(world.nearest) + RELEVANCE.lexical * world.bm25 / idf
+    data_set = np.array([tool.id.partition(".")[0] for tool in judged.tools])
+    ranked = [np.argsort(-row, kind="stable") for row in evidence]
+    own = [
+        order[np.isin(data_set[order], data_set[list(wanted)])]
+        for order, wanted in zip(ranked, judged.relevant, strict=True)
+    ]
+    parts = slices(judged) | {f"{source}, en": judged.sources == source for source in sources_of(judged)}
+    parts = {part: rows & judged.answerable for part, rows in parts.items()}
+    parts = {part: rows & (slices(judged)["en"] | ~np.char.endswith(part, ", en")) for part, rows in parts.items()}
+    return {
+        part: {
+            "product at 10": interval(reach(judged, [product.tools(row) for row in range(len(ranked))], 10)[rows]),
+            "all candidates": {str(depth): reach(judged, ranked, depth)[rows].mean() for depth in DEPTHS},
+            "own data set": {str(depth): reach(judged, own, depth)[rows].mean() for depth in (1, 3, 5)},
+        }
+        for part, rows in parts.items()
+        if rows.any()
+    }
+
+
+def reach(judged: Judged, ranked: Sequence[Ints | list[int]], depth: int) -> Floats:
+    """1 for each query of which a relevant tool is among the first `depth`."""
+    return np.array(
+        [not wanted.isdisjoint(list(order[:depth])) for order, wanted in zip(ranked, judged.relevant, strict=True)],
+        dtype=np.float64,
+    )
 
 
 def with_names_only(judged: Judged) -> Judged:

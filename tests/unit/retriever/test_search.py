@@ -44,7 +44,7 @@ async def test_no_more_than_the_limit_come_back(limit: int) -> None:
 async def test_both_sides_are_asked_for_more_than_the_limit() -> None:
     index = FakeIndex(tools("skill"))
     await find(index, limit=50)
-    assert index.wanted[0].count == 100
+    assert index.wanted[0].count == 150
 
 
 async def test_an_index_that_was_never_made_gives_nothing() -> None:

@@ -17,6 +17,10 @@ from skillbus.retriever.domain.tools.explanation import ToolDrops, describe_drop
 from skillbus.retriever.domain.tools.hit import IndexedTool, make_tool_hit
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
 
+CANDIDATES_A_HIT: Final = 3
+"""Candidates of each side for each hit that is asked for. A tool that is middling on both sides can be among the best
+ten, though neither side has it among its first twenty: with 2 a chat is shown a right tool for 75.1 % of the English
+requests of the dev tools, with 3 for 75.5 %, with 4 for 75.6 %. Each step costs half a millisecond at ten hits."""
 _FUNCTIONS_BYTES: Final = 256 * 1024
 """Most bytes of functions in one reply. A message of the bus has 1 MiB, and the hits need their part of it."""
 
@@ -171,7 +175,7 @@ class ToolSearch:
             tool_types=types,
             tags=request.tags,
             sources=request.sources,
-            count=max(self.candidates, 2 * request.limit),
+            count=max(self.candidates, CANDIDATES_A_HIT * request.limit),
             each_type=bool(request.quotas),
         )
 

@@ -49,6 +49,22 @@ async def test_a_copy_made_between_writes_has_all_of_them(tmp_path: Path) -> Non
         assert [record.payload for record in await second.retrieve("a", [point_id("8")])] == [{"number": 8}]
 
 
+async def test_a_write_that_is_cancelled_when_it_has_begun_is_done_in_the_copies_too(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        path = tmp_path / "vectors"
+        source = CopiedVectorStore(await stack.enter_async_context(open_vector_store(None, path)), path)
+        await source.ensure_collection("a", _SPEC)
+        copy, _ = await open_copy(stack, source, tmp_path / "copy")
+        for turns in range(6):
+            writing = asyncio.ensure_future(source.upsert("a", make_points([turns])))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            writing.cancel()
+            await asyncio.wait([writing])
+        await source.upsert("a", make_points([99]))  # behind all others
+        assert await copy.count("a") == await source.count("a") > 1
+
+
 async def test_a_copy_that_fails_is_cut_off_and_the_write_is_done(tmp_path: Path) -> None:
     async def refuse(*_: object) -> None:
         raise VectorStoreFull(tmp_path, 0, 1)

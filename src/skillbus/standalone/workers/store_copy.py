@@ -8,10 +8,10 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -26,6 +26,8 @@ _CHUNK: Final = 100
 """Points between two turns of the event loop, as in the store itself. Each chunk is done everywhere or nowhere."""
 _BLOCK_BYTES: Final = 2**20
 _NO_COPY: Final = frozenset({"lock"})
+
+ResultT = TypeVar("ResultT")
 
 log = structlog.get_logger(__name__)
 
@@ -45,33 +47,21 @@ class CopiedVectorStore:
         self.flush, self.close = store.flush, store.close
 
     async def ensure_collection(self, name: str, spec: CollectionSpec) -> bool:
-        async with self._writing:
-            made = await self._store.ensure_collection(name, spec)
-            await self._repeat("ensure_collection", name, spec)
-            return made
+        return await self._write(self._store.ensure_collection, name, spec)
 
     async def delete_collection(self, name: str) -> bool:
-        async with self._writing:
-            deleted = await self._store.delete_collection(name)
-            await self._repeat("delete_collection", name)
-            return deleted
+        return await self._write(self._store.delete_collection, name)
 
     async def switch_aliases(self, targets: Mapping[str, str]) -> None:
-        async with self._writing:
-            await self._store.switch_aliases(targets)
-            await self._repeat("switch_aliases", dict(targets))
+        await self._write(self._store.switch_aliases, dict(targets))
 
     async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:
         for start in range(0, len(points) or 1, _CHUNK):
-            chunk = points[start : start + _CHUNK]
-            async with self._writing:
-                await self._store.upsert(collection, chunk, insert_only=insert_only)
-                await self._repeat("upsert", collection, list(chunk), insert_only=insert_only)
+            chunk = list(points[start : start + _CHUNK])
+            await self._write(self._store.upsert, collection, chunk, insert_only=insert_only)
 
     async def delete(self, collection: str, selection: Sequence[str] | models.Filter) -> None:
-        async with self._writing:
-            await self._store.delete(collection, selection)
-            await self._repeat("delete", collection, selection)
+        await self._write(self._store.delete, collection, selection)
 
     async def add_copy(self, path: Path, channel: ProcessChannel) -> None:
         """Copy the files to a new directory. From then on, writes are repeated by the process at the channel."""
@@ -80,8 +70,18 @@ class CopiedVectorStore:
             await asyncio.to_thread(copy_files, self._path, path)
             self._channels.add(channel)
 
-    async def _repeat(self, name: str, *arguments: object, **options: object) -> None:
-        await asyncio.gather(*(self._repeat_in(channel, name, arguments, options) for channel in tuple(self._channels)))
+    async def _write(self, write: Callable[..., Awaitable[ResultT]], *arguments: object, **options: object) -> ResultT:
+        """Write here, then in the copies. A write that has begun ends everywhere, also if its caller is cancelled."""
+        return await asyncio.shield(self._write_everywhere(write, arguments, options))
+
+    async def _write_everywhere(
+        self, write: Callable[..., Awaitable[ResultT]], arguments: tuple[object, ...], options: dict[str, object]
+    ) -> ResultT:
+        async with self._writing:
+            result = await write(*arguments, **options)
+            name, channels = write.__name__, tuple(self._channels)
+            await asyncio.gather(*(self._repeat_in(channel, name, arguments, options) for channel in channels))
+            return result
 
     async def _repeat_in(
         self, channel: ProcessChannel, name: str, arguments: tuple[object, ...], options: dict[str, object]

@@ -1,5 +1,6 @@
 """Workers of `skillbus up --workers` as processes: their start, their end, and what they leave."""
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -9,10 +10,12 @@ import pytest
 
 from skillbus.common.runner import StartError
 from skillbus.common.testing import eventually
-from skillbus.standalone.workers.pool import Worker
+from skillbus.standalone.workers.pool import REPORT_READY, Worker
 
-from .conftest import WAIT_S, Up, read_headers
+from .conftest import WAIT_S, Up
 from .test_process import alive, argv, descendants
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -21,9 +24,8 @@ def _find_workers(pid: int) -> set[int]:
     return {child for child in descendants(pid) if "skillbus.standalone.workers" in argv(child)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_the_workers_too_and_leaves_no_copy(
-    up: Up, http: httpx.AsyncClient, tmp_path: Path, number: signal.Signals
+    up: Up, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     started = await up(None, "--workers", "2")
     url = (await started.document())["http_url"]
@@ -31,7 +33,7 @@ async def test_a_signal_ends_the_workers_too_and_leaves_no_copy(
     assert len(_find_workers(started.pid)) == 1
     assert (await http.get(f"{url}/readyz")).status_code == 200
     assert list((tmp_path / "data" / "workers").iterdir()) == [tmp_path / "data" / "workers" / "1"]
-    started.process.send_signal(number)
+    started.process.send_signal(signal.SIGTERM)
     assert await started.ended(WAIT_S) == 0
     assert await alive(below) == set()
     assert not list((tmp_path / "data").glob("workers/*"))
@@ -48,25 +50,26 @@ async def test_workers_end_when_the_main_process_is_killed(up: Up, http: httpx.A
         await http.get(f"{url}/healthz")
 
 
-async def test_a_worker_that_hangs_is_killed_and_started_again(up: Up, http: httpx.AsyncClient, tmp_path: Path) -> None:
-    started = await up(None, "--workers", "2")
-    url = (await started.document())["http_url"]
-    http.headers.update(read_headers(tmp_path / "data"))
-    (stopped,) = _find_workers(started.pid)
-    os.kill(stopped, signal.SIGSTOP)
+async def test_a_worker_that_hangs_is_killed_and_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    worker = Worker(1, "tests.integration.standalone.stub_worker", ping_every_s=0.05, hangs_s=0.5)
+    started = asyncio.Queue[int]()
 
-    async def find_others() -> set[int]:
-        return _find_workers(started.pid) - {stopped}
+    async def note_ready(pid: int) -> None:
+        await worker.note_ready(pid)
+        started.put_nowait(pid)
 
-    assert await eventually(find_others, bool, WAIT_S)
-
-    async def read_workers() -> str:
-        services = (await http.get(f"{url}/api/status")).json()["services"]
-        return str(next(one["detail"] for one in services if one["name"] == "workers"))
-
-    assert await eventually(read_workers, lambda detail: detail.startswith("2 of 2"), WAIT_S)
-    assert '"worker_hangs"' in started.errors()
-    assert await started.stop() == 0
+    worker.handlers = {REPORT_READY: note_ready}
+    supervising = asyncio.create_task(worker.supervise())
+    async with asyncio.timeout(WAIT_S):
+        first = await started.get()
+        os.kill(first, signal.SIGSTOP)
+        second = await started.get()
+    assert first != second
+    assert await alive({first}) == set()
+    assert await alive({second}) == {second}
+    await worker.stop()
+    await supervising
 
 
 async def test_a_worker_that_ends_before_it_is_ready_stops_the_start() -> None:

@@ -48,10 +48,19 @@ log = structlog.get_logger(__name__)
 class Worker:
     """One worker process, which is started again whenever it ends."""
 
-    def __init__(self, number: int, module: str = "skillbus.standalone.workers") -> None:
-        """Make the worker that runs a module."""
+    def __init__(
+        self,
+        number: int,
+        module: str = "skillbus.standalone.workers",
+        *,
+        ping_every_s: float = _PING_EVERY_S,
+        hangs_s: float = _HANGS_S,
+    ) -> None:
+        """Make the worker that runs a module. It is killed when it does not answer for `hangs_s`."""
         self.number = number
         self._module = module
+        self._ping_every_s = ping_every_s
+        self._hangs_s = hangs_s
         self.handlers: Handlers = {}
         self.starts = 0
         self.is_ready = asyncio.Event()
@@ -140,9 +149,9 @@ class Worker:
     async def _kill_when_it_hangs(self, process: asyncio.subprocess.Process, channel: ProcessChannel) -> None:
         await self.is_ready.wait()
         with suppress(ChannelClosedError):  # it has ended by itself
-            while await finish_within(channel.call(PING), _HANGS_S):  # noqa: ASYNC110 (it asks again and again)
-                await asyncio.sleep(_PING_EVERY_S)
-            log.error("worker_hangs", worker=self.number, silent_s=_HANGS_S)
+            while await finish_within(channel.call(PING), self._hangs_s):  # noqa: ASYNC110 (it asks again and again)
+                await asyncio.sleep(self._ping_every_s)
+            log.error("worker_hangs", worker=self.number, silent_s=self._hangs_s)
             with suppress(ProcessLookupError):
                 process.kill()
 

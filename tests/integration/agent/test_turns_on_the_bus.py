@@ -246,6 +246,35 @@ async def test_steps_and_the_end_of_a_turn_are_events_on_the_bus(bus: Bus, agent
     assert (fact.step, fact.outcome, fact.usage.total_tokens) == (2, "stop", 30)
 
 
+async def test_each_step_and_the_turn_are_spans_with_a_begin_and_a_duration(
+    bus: Bus, agent: Agent, around: Surroundings
+) -> None:
+    subscription = await bus.client.subscribe("skillbus.evt.turn.>")
+    await bus.client.flush()
+    around.upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
+    await chat(bus, turn_id=TURN)
+    async with asyncio.timeout(WAIT_S):
+        begun, *steps, ended = [TurnFact.model_validate_json((await subscription.next_msg()).data) for _ in range(4)]
+    assert (begun.span_id, begun.duration_ms, begun.parent_span_id) == (ended.span_id, None, "")
+    assert len({fact.span_id for fact in (*steps, ended)}) == 3
+    assert {step.parent_span_id for step in steps} == {ended.span_id}
+    assert ended.began_at is not None
+    assert ended.duration_ms is not None
+    assert all(step.began_at is not None and step.began_at >= ended.began_at for step in steps)
+    assert 0 < sum(step.duration_ms or 0 for step in steps) <= ended.duration_ms
+
+
+async def test_a_turn_that_fails_ends_its_span(bus: Bus, agent: Agent, around: Surroundings) -> None:
+    subscription = await bus.client.subscribe(TURN_ENDED.subject("*"))
+    await bus.client.flush()
+    with pytest.raises(RequestError):
+        await chat(bus, model="no-such")
+    async with asyncio.timeout(WAIT_S):
+        fact = TurnFact.model_validate_json((await subscription.next_msg()).data)
+    assert (fact.outcome, len(fact.span_id)) == ("not_found", 16)
+    assert fact.duration_ms is not None
+
+
 async def test_facts_about_a_turn_carry_the_trace_of_its_request(bus: Bus, agent: Agent, around: Surroundings) -> None:
     trace = f"00-{'1' * 32}-{'2' * 16}-01"
     subscription = await bus.client.subscribe("skillbus.evt.turn.>")

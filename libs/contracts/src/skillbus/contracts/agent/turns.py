@@ -1,5 +1,6 @@
 """Requests about turns of chats, and the messages, events and signals about them."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -107,6 +108,15 @@ class TurnFact(Message):
     outcome: str = ""
     """Reason of the end, or code of the error. Only for the end."""
     usage: TokenUsage = TokenUsage()
+    span_id: str = ""
+    """Span that the fact is about, of the turn or of the step: an id as in W3C Trace Context. The trace is that of the
+    header `traceparent`."""
+    parent_span_id: str = ""
+    """Span of the turn. Only for a step."""
+    began_at: datetime | None = None
+    """Begin of the span."""
+    duration_ms: float | None = None
+    """Duration of the span. Absent for the begin of a turn."""
 
 
 CHAT: Final = Endpoint(

@@ -1,9 +1,12 @@
 """One turn of this replica: its messages for those who follow it, and its calls that wait for a person."""
 
 import asyncio
+import secrets
+import time
 from array import array
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import accumulate, groupby
 from typing import Final
 
@@ -19,6 +22,20 @@ _PAGE_BYTES: Final = 256 * 1024
 """Size from which a page of messages is full, as JSON. With its last message it fits into a message of the bus."""
 _PROGRAM_CALLS_KEPT: Final = 1_000
 """Most calls of the programs of one turn that have a message. All messages are kept until minutes after the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSpan:
+    """Span of a turn or of one of its steps, which begins when it is made."""
+
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Eight bytes in hex (W3C Trace Context, parent-id)."""
+    began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    began_s: float = field(default_factory=time.monotonic)
+
+    def measure_ms(self) -> float:
+        """Return the milliseconds since its begin."""
+        return round((time.monotonic() - self.began_s) * 1000, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,7 @@ class RunningTurn:
     messages: list[TurnEvent | str | _JoinedText] = field(default_factory=list)
     """After the end of the turn, texts that follow one another are the same `_JoinedText`."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    span: TurnSpan = field(default_factory=TurnSpan)
     program_calls: int = 0
     """Calls that its programs have made."""
     ended_at: float | None = None

@@ -12,7 +12,7 @@ import structlog
 from skillbus.agent.domain.chat.approval_desk import DeskAnswer
 from skillbus.agent.domain.chat.engine import ReActEngine, end_turn
 from skillbus.agent.domain.chat.ports import FindChatModels, FunctionFinder
-from skillbus.agent.domain.chat.running_turn import RunningTurn
+from skillbus.agent.domain.chat.running_turn import RunningTurn, TurnSpan
 from skillbus.agent.domain.chat.turn_state import TurnState
 from skillbus.agent.domain.errors import (
     ForeignTurnError,
@@ -115,7 +115,7 @@ class TurnRegistry:
         except Exception as error:
             told = self._ports.describe_error(error)
             turn.add_event(TurnEventKind.FAILED, code=told.code, detail=told.message)
-            self._announce_end(chat, turn_id, told.code.value)
+            self._announce_end(chat, turn, told.code.value)
             raise
         except asyncio.CancelledError:
             turn.add_event(TurnEventKind.FAILED, code=ErrorCode.CANCELLED, detail="The turn was cancelled.")
@@ -211,18 +211,22 @@ class TurnRegistry:
             self._ports.find_models(wanted), self._engine.begin_turn(chat, turn.turn_id)
         )
         turn.model = models[0].model.name if models else ""
-        self._announce(TURN_BEGUN, state)
+        begun = self._describe(turn, state).model_copy(update={"duration_ms": None})
+        self._ports.announce(TURN_BEGUN, begun)
+        step = TurnSpan()
         while state.finish_reason is None:
             before = len(state.steps)
             state = await self._engine.take_step(state, models, turn)
             if len(state.steps) > before:
                 turn.model = state.model
-                self._announce(TURN_STEPPED, state)
+                self._ports.announce(TURN_STEPPED, self._describe(turn, state, step))
+                step = TurnSpan()
                 if state.finish_reason is None:
                     turn.add_event(TurnEventKind.STEP, step=state.steps[-1])
         ended = end_turn(state, self._ports.finder.get_catalogue_size(chat.project))
         turn.add_event(TurnEventKind.ENDED, ended=ended)
-        self._announce(TURN_ENDED, state, ended.limit or ended.finish_reason)
+        outcome = ended.limit or ended.finish_reason
+        self._ports.announce(TURN_ENDED, self._describe(turn, state).model_copy(update={"outcome": outcome}))
         log.info(
             "turn_ended",
             turn_id=turn.turn_id,
@@ -251,21 +255,32 @@ class TurnRegistry:
             if not page and turn.ended_at is not None:
                 return
 
-    def _announce(self, event: Event[TurnFact], state: TurnState, outcome: str = "") -> None:
-        last = state.steps[-1] if state.steps else None
-        fact = TurnFact(
+    def _describe(self, turn: RunningTurn, state: TurnState, step: TurnSpan | None = None) -> TurnFact:
+        """Return a fact about a turn so far, or about its last step."""
+        last, span = state.steps[-1] if state.steps else None, step or turn.span
+        return TurnFact(
             turn_id=state.turn_id,
             project=state.chat.project,
             model=state.model or state.chat.model,
             step=len(state.steps),
             calls=() if last is None else tuple(call.id for call in last.calls),
-            outcome=outcome,
             usage=state.usage,
+            span_id=span.id,
+            parent_span_id="" if step is None else turn.span.id,
+            began_at=span.began_at,
+            duration_ms=span.measure_ms(),
         )
-        self._ports.announce(event, fact)
 
-    def _announce_end(self, chat: Chat, turn_id: str, outcome: str) -> None:
-        fact = TurnFact(turn_id=turn_id, project=chat.project, model=chat.model, outcome=outcome)
+    def _announce_end(self, chat: Chat, turn: RunningTurn, outcome: str) -> None:
+        fact = TurnFact(
+            turn_id=turn.turn_id,
+            project=chat.project,
+            model=chat.model,
+            outcome=outcome,
+            span_id=turn.span.id,
+            began_at=turn.span.began_at,
+            duration_ms=turn.span.measure_ms(),
+        )
         self._ports.announce(TURN_ENDED, fact)
 
     async def _forget_turns(self) -> None:

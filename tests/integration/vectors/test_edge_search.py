@@ -58,7 +58,7 @@ async def store(tmp_path_factory: pytest.TempPathFactory, rows: NDArray[np.float
 
 def only(**wanted: str) -> models.Filter:
     return models.Filter(
-        must=[models.FieldCondition(key=key, match=models.MatchAny(any=[value])) for key, value in wanted.items()]
+        must=[models.FieldCondition(key=key, match=models.MatchValue(value)) for key, value in wanted.items()]
     )
 
 
@@ -109,9 +109,10 @@ async def test_one_condition_that_all_points_pass_changes_nothing(
         models.QueryRequest(query=rows[5].tolist(), using=DENSE, filter=condition, limit=50)
         for condition in (None, only(project="p"))
     ]
-    without, having = await store.query("points", asked)
-    assert [hit.id for hit in having] == [hit.id for hit in without]
-    assert [hit.score for hit in having] == pytest.approx([hit.score for hit in without], abs=1e-6)
+    for _ in range(3):  # the second query counts the points that pass
+        without, having = await store.query("points", asked)
+        assert [hit.id for hit in having] == [hit.id for hit in without]
+        assert [hit.score for hit in having] == pytest.approx([hit.score for hit in without], abs=1e-6)
 
 
 async def test_the_first_point_of_another_project_is_kept_from_the_next_search(
@@ -119,13 +120,13 @@ async def test_the_first_point_of_another_project_is_kept_from_the_next_search(
 ) -> None:
     nearest, mine = rows[5].tolist(), only(project="p")
     request = models.QueryRequest(query=nearest, using=DENSE, filter=mine, limit=10)
-    [before] = await store.query("points", [request])
+    before = [await store.query("points", [request]) for _ in range(3)]  # the third knows that all points pass
     await store.upsert("points", [models.PointStruct(id=OTHERS, vector={DENSE: nearest}, payload={"project": "q"})])
     try:
-        [after] = await store.query("points", [request])
+        after = [await store.query("points", [request]) for _ in range(3)]
     finally:
         await store.delete("points", [OTHERS])
-    assert [hit.id for hit in after] == [hit.id for hit in before]
+    assert after == before
 
 
 async def test_points_that_pass_are_found_where_none_of_the_nearest_does(

@@ -6,15 +6,17 @@ the query: 5,000 points that all pass three conditions took 3.8 ms, without a fi
 points are found first, some more than requested, and only those are tested. Every passing point that is nearer than the
 last of them is among them. If too few of them pass, the filtered scan follows.
 
-With one condition the plan pays only if all points pass, as in a store of one project: 10,000 points took 0.16 ms
-instead of 0.25. Whether all pass is the engine's estimate, which is free; the points are tested in any case.
+With one condition that all points pass, as in a store of one project, nothing is tested: 10,000 points took 0.11 ms
+instead of 0.25. That all pass is counted, and holds until the next write.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import qdrant_edge as edge
+from cachetools import LRUCache
 
 from skillbus.vectors import models
 from skillbus.vectors.edge.calls import call_edge
@@ -26,14 +28,50 @@ _SPARE: Final = 1.5
 _LEAST_SPARE: Final = 32
 _LEAST_POINTS: Final = 1_000
 """With fewer points either plan takes a fifth of a millisecond."""
+_KEPT_FILTERS: Final = 1_024
+
+
+class IdleFilters:
+    """Filters of one condition that all points of a shard pass.
+
+    Counting takes as long as some queries (1.2 ms for 10,000 points). So a filter is counted when it comes a second
+    time without a write in between.
+    """
+
+    def __init__(self) -> None:
+        self._idle: LRUCache[models.Condition, bool | None] = LRUCache(_KEPT_FILTERS)
+
+    def forget(self) -> None:
+        """Forget all of them; to be called before each write."""
+        self._idle.clear()
+
+    def drop_idle(self, shard: edge.EdgeShard, given: models.Filter | None) -> models.Filter | None:
+        """Return the filter; None if all points pass it."""
+        match given:
+            case models.Filter([models.FieldCondition(match=models.MatchValue(str())) as condition], None, None):
+                return None if self._is_idle(shard, condition, given) else given
+        return given
+
+    def _is_idle(self, shard: edge.EdgeShard, condition: models.Condition, alone: models.Filter) -> bool:
+        if condition not in self._idle:
+            self._idle[condition] = None
+            return False
+        idle = self._idle[condition]
+        if idle is None:
+            passing = edge.CountRequest(exact=True, filter=call_edge(translate_filter, alone))
+            idle = call_edge(shard.count, passing) == call_edge(shard.info).points_count
+            self._idle[condition] = idle
+        return idle
 
 
 def search_shard(
-    shard: edge.EdgeShard, dim: int, requests: Sequence[models.QueryRequest]
+    shard: edge.EdgeShard, dim: int, requests: Sequence[models.QueryRequest], idle: IdleFilters
 ) -> list[list[edge.ScoredPoint]]:
     """Answer each request, best first."""
     shared = {id(request.filter): request.filter for request in requests}  # each is translated once
-    translated = {key: call_edge(translate_filter, condition) for key, condition in shared.items()}
+    kept = {key: idle.drop_idle(shard, condition) for key, condition in shared.items()}
+    requests = [replace(request, filter=kept[id(request.filter)]) for request in requests]
+    translated = {id(condition): call_edge(translate_filter, condition) for condition in kept.values()}
     filters = [translated[id(request.filter)] for request in requests]
     points = call_edge(shard.info).points_count
     wide: dict[int, int] = {}
@@ -59,11 +97,10 @@ def _plan_unfiltered(
         return None
     if request.offset or request.score_threshold is not None or _names_points(request.filter):
         return None
+    if len(request.filter.must or ()) == 1 and not (request.filter.should or request.filter.must_not):
+        return None
     share = call_edge(shard.count, edge.CountRequest(exact=False, filter=own)) / points
-    if share >= 1:
-        return get_limit(request)
-    several = len(request.filter.must or ()) > 1 or bool(request.filter.should) or bool(request.filter.must_not)
-    if share < _WIDE or not several:
+    if share < _WIDE:
         return None
     return min(points, math.ceil(get_limit(request) / share * _SPARE) + _LEAST_SPARE)
 

@@ -28,7 +28,7 @@ from skillbus.vectors.edge.models import (
     translate_point,
     translate_record,
 )
-from skillbus.vectors.edge.search import search_shard
+from skillbus.vectors.edge.search import IdleFilters, search_shard
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
@@ -105,6 +105,7 @@ class _Collection:
     shard: edge.EdgeShard
     filtered: frozenset[str]
     """Fields that filters may read: those with an index, also one in creation."""
+    idle: IdleFilters
 
 
 class EdgeVectorStore:
@@ -139,7 +140,8 @@ class EdgeVectorStore:
         except VectorStoreError as error:
             message = f"collection {name!r} cannot be opened; remove {path.parent} and index it again ({error})"
             raise VectorStoreUnavailable(message) from error
-        self._collections[name] = _Collection(name, spec, shard, frozenset(call_edge(shard.info).payload_schema))
+        filtered = frozenset(call_edge(shard.info).payload_schema)
+        self._collections[name] = _Collection(name, spec, shard, filtered, IdleFilters())
         self._revisions[name] = next(self._writes)
         self._notice_size(self._collections[name])
 
@@ -154,7 +156,7 @@ class EdgeVectorStore:
             checks.check_fields(request.filter, found.filtered)
         if not requests:
             return []
-        answers = search_shard(found.shard, found.spec.dim, requests)
+        answers = search_shard(found.shard, found.spec.dim, requests, found.idle)
         return [[Hit(str(point.id), point.score) for point in answer] for answer in answers]
 
     async def retrieve(
@@ -301,6 +303,7 @@ class EdgeVectorStore:
     def _update(self, collection: _Collection, operation: edge.UpdateOperation) -> None:
         self._directory.check_room()
         self._revisions[collection.name] = next(self._writes)  # also of an update that fails half-way
+        collection.idle.forget()
         call_edge(collection.shard.update, operation)
         self._unflushed.add(collection.name)
         self.flush_behind.mark_write()

@@ -28,7 +28,7 @@ from skillbus.vectors.edge.models import (
     translate_point,
     translate_record,
 )
-from skillbus.vectors.edge.search import IdleFilters, search_shard
+from skillbus.vectors.edge.search import IdleConditions, search_shard
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
@@ -105,7 +105,7 @@ class _Collection:
     shard: edge.EdgeShard
     filtered: frozenset[str]
     """Fields that filters may read: those with an index, also one in creation."""
-    idle: IdleFilters
+    idle: IdleConditions
 
 
 class EdgeVectorStore:
@@ -141,7 +141,7 @@ class EdgeVectorStore:
             message = f"collection {name!r} cannot be opened; remove {path.parent} and index it again ({error})"
             raise VectorStoreUnavailable(message) from error
         filtered = frozenset(call_edge(shard.info).payload_schema)
-        self._collections[name] = _Collection(name, spec, shard, filtered, IdleFilters())
+        self._collections[name] = _Collection(name, spec, shard, filtered, IdleConditions())
         self._revisions[name] = next(self._writes)
         self._notice_size(self._collections[name])
 

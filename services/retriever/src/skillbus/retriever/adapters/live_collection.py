@@ -6,7 +6,7 @@ from collections.abc import Collection, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from skillbus.retriever.domain.errors import StoreUnavailableError
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
@@ -26,6 +26,8 @@ _LIVE_FOR_S: Final = 1.0
 _SIZE_FOR_S: Final = 2.0
 """Lifetime of a project's cached size."""
 _SIZES: Final = 1_024
+_KEPT_TERMS: Final = 1_024
+"""Points of the last hits whose terms are kept, some 3 kB each."""
 
 
 class _Question(NamedTuple):
@@ -82,6 +84,8 @@ class LiveCollection:
         self._live: LiveIndex | None = None
         self._live_until = 0.0
         self._sizes: TTLCache[tuple[str, str], int] = TTLCache(_SIZES, _SIZE_FOR_S)
+        self._terms: LRUCache[tuple[str, int | None, str], frozenset[int]] = LRUCache(_KEPT_TERMS)
+        """Terms of points by collection, its revision, and point."""
 
     async def find_live_index(self) -> LiveIndex | None:
         """Return the index that is searched now; None while nothing was ever indexed."""
@@ -103,8 +107,12 @@ class LiveCollection:
 
     async def load_terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
         """Return the indices of the terms that these points hold; points that are gone are left out."""
-        found = await self._retrieve(live, points, False)
-        return {record.id: frozenset(words.indices) for record, words in found}
+        revision = self._store.get_revision(live.collection)
+        keys = {point: (live.collection, revision, point) for point in points}
+        held = {} if revision is None else {point: kept for point in points if (kept := self._terms.get(keys[point]))}
+        for record, words in await self._retrieve(live, [point for point in points if point not in held], False):
+            held[record.id] = self._terms[keys[record.id]] = frozenset(words.indices)
+        return held
 
     async def _count(self, live: LiveIndex, condition: models.Filter) -> int:
         with as_unavailable():

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from skillbus.common.characters import HAN_CHARACTER
@@ -55,15 +55,17 @@ class KnowledgeWeights:
         item = found.item
         votes = found.helpful + found.unhelpful
         helpful = (found.helpful - found.unhelpful) / (votes + self.votes)  # twice the Beta mean less one
-        days = max(0.0, (now - item.updated_at).total_seconds()) / _DAY_S
-        ages = item.type == TEST_EXPERIENCE
         return ScoreFactors(
             scope=self._weigh_scope(near, item.scope),
             tag=self.tag if names_tag(request.query, item.tags) else 0.0,
             priority=self.priority * (item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,
-            freshness=-self.freshness * (1.0 - math.exp2(-days / self.half_life_days)) if ages else 0.0,
+            freshness=self._weigh_age(now - item.updated_at) if item.type == TEST_EXPERIENCE else 0.0,
             feedback=self.feedback * helpful if request.feedback else 0.0,
         )
+
+    def _weigh_age(self, age: timedelta) -> float:
+        days = max(0.0, age.total_seconds()) / _DAY_S
+        return -self.freshness * (1.0 - math.exp2(-days / self.half_life_days))
 
     def _weigh_scope(self, near: ScopeMatch | None, scope: str) -> float:
         match near:

@@ -237,8 +237,8 @@ def _subscribe(broker: NatsBroker, bus: Bus, subscription: Subscription) -> None
     subscriber = broker.subscriber(
         stream=JStream(consumer.stream, declare=False),
         durable=consumer.name,
-        # A batch is never larger than the number of workers: a message that waits here could be delivered elsewhere.
-        pull_sub=PullSub(batch_size=consumer.concurrency, timeout=_FETCH_TIMEOUT_S),
+        # One message for each request: of a larger one, nats-py may hold the first back until it is full or times out.
+        pull_sub=PullSub(batch_size=1, timeout=_FETCH_TIMEOUT_S),
         max_workers=consumer.concurrency,
         ack_policy=AckPolicy.NACK_ON_ERROR,
         config=consumer_config(consumer),

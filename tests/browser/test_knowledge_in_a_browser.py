@@ -136,6 +136,15 @@ async def test_an_earlier_version_is_compared_and_comes_back(visitors: Visitors,
         await expect(visit.by("versions").locator("> li")).to_have_count(3)
 
 
+async def test_after_a_new_login_each_of_several_refused_requests_is_sent_again(visitors: Visitors) -> None:
+    async with visitors.open("/knowledge", refused=(403,)) as visit:
+        await visit.page.evaluate("callApi('DELETE', '/api/session', null)")
+        tab = await visit.page.context.new_page()
+        await tab.goto(f"{visit.base}{await visitors.make_link('/tools')}")
+        preview = "callApi('POST', '/knowledge/preview', { content: 'x' }).then(({ status }) => status)"
+        assert await visit.page.evaluate(f"Promise.all([{preview}, {preview}, {preview}])") == [200, 200, 200]
+
+
 @pytest.mark.spec("knowledge-base.md § 知识编辑页面")
 async def test_what_is_typed_after_the_login_has_ended_is_saved_after_the_next_one(
     visitors: Visitors, system: System

@@ -63,11 +63,12 @@ function readForm(form, button) {
   return body;
 }
 
-// After a new login in another tab, the token is that of its session, if it is one of the same key.
-async function takeOverSession() {
+// After a new login in another tab, the token is that of its session, if it is one of the same key. Another request that
+// was refused with the token that was sent may have taken it over already.
+async function takeOverSession(sent) {
   const current = await fetch("/api/session");
   const { name, csrf_token: token } = current.ok ? await current.json() : {};
-  if (!token || token === page.csrf || name !== page.caller) return false;
+  if (!token || token === sent || name !== page.caller) return false;
   page.csrf = token;
   return true;
 }
@@ -78,8 +79,9 @@ async function callApi(method, path, body, headers = {}, signal = undefined) {
   if (body !== null) headers["Content-Type"] = "application/json";
   const text = body === null ? undefined : JSON.stringify(body);
   const send = () => fetch(address, { method, headers: { ...headers, "X-CSRF-Token": page.csrf }, body: text, signal });
+  const sent = page.csrf;
   const response = await send();
-  return response.status === 403 && (await takeOverSession()) ? send() : response;
+  return response.status === 403 && (await takeOverSession(sent)) ? send() : response;
 }
 
 // A text for people with its values; fillIn is for addresses.

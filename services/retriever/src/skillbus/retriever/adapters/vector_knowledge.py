@@ -38,8 +38,9 @@ class VectorKnowledge(LiveCollection):
         revision = self._store.get_revision(live.collection)
         if revision is None:
             return await self._search(live, query, filters, wanted.count)
-        dense = None if query.dense is None else array("f", query.dense).tobytes()
-        key = (live, revision, dense, *query.indices, *query.values, repr(filters), wanted.count)
+        dense = tuple(array("f", vector).tobytes() for vector in (query.dense or (), *query.parts))
+        words = (tuple(query.indices), tuple(query.values))
+        key = (live, revision, dense, words, repr(filters), wanted.count)
         if (known := self._kept.get(key)) is None:
             known = self._kept[key] = await self._search(live, query, filters, wanted.count)
         return known

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from skillbus.contracts.learner.index import KnowledgeFilter
 from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters import live_collection
 from skillbus.retriever.adapters.live_collection import LiveCollection
+from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.index import EmbeddedQuery, LiveIndex
+from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
 from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.vectors import DENSE, Hit, PayloadFields, StoreHealth, VectorNames, models
 from skillbus.vectors.datasets import TOOLS
@@ -145,3 +148,21 @@ async def test_tools_are_read_each_time_where_others_may_write_or_their_function
     for _ in range(2):
         await tools.load_tools(LIVE, ["a"], functions=functions)
     assert store.read == [["a"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("revision", "later_s", "written", "searches"),
+    [(1, 59.0, 0, 1), (1, 60.0, 0, 2), (1, 0.0, 1, 2), (None, 0.0, 0, 2)],
+)
+async def test_candidates_of_knowledge_are_kept_for_a_minute_or_until_the_next_write(
+    revision: int | None, later_s: float, written: int, searches: int
+) -> None:
+    store = CountingStore(revision=revision)
+    index = VectorKnowledge(store)
+    first, later = (WantedKnowledge(KnowledgeFilter(), ("default",), 600.0 + s, 3) for s in (0.0, later_s))
+    query = EmbeddedQuery((1.0, 0.0), (7,), (1.0,), ("word",), "model", NEUTRAL)
+    before = await index.find_candidates(LIVE, query, first)
+    if store.revision is not None:
+        store.revision += written
+    assert await index.find_candidates(LIVE, query, later) == before
+    assert len(store.asked) == searches

@@ -1,5 +1,6 @@
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -118,3 +119,47 @@ def test_properties_that_no_pattern_names_are_additional() -> None:
         with pytest.raises(ArgumentsInvalid) as caught:
             check_args(schema, args)
         assert caught.value.path == path
+
+
+def test_a_schema_is_prepared_once() -> None:
+    schema: dict[str, Json] = {"properties": {f"a{number}": {"type": "integer"} for number in range(50)}}
+    took_s = []
+    for number in range(10):
+        began = time.process_time()
+        check_args(schema, {"a1": number})
+        took_s.append(time.process_time() - began)
+    assert min(took_s[1:]) < took_s[0] / 5
+
+
+def test_a_schema_that_was_changed_in_place_holds_as_it_is_now() -> None:
+    schema: dict[str, Json] = {"required": ["a"]}
+    check_args(schema, {"a": 1})
+    schema["required"] = ["b"]
+    with pytest.raises(ArgumentsInvalid):
+        check_args(schema, {"a": 1})
+
+
+def test_each_check_against_a_schema_has_all_its_steps() -> None:
+    schema: dict[str, Json] = {"properties": {"a": {"items": {"enum": list(range(1_000))}}}}
+    rows: list[Json] = [1] * 120  # more than half of the steps
+    for _ in range(3):
+        check_args(schema, {"a": rows})
+    with pytest.raises(SchemaInvalid, match="steps"):
+        check_args(schema, {"a": rows * 3})
+    check_args(schema, {"a": rows})
+
+
+def test_threads_that_check_against_one_schema_get_their_own_answers() -> None:
+    schema: dict[str, Json] = {"properties": {"a": {"pattern": "^x+$", "maxLength": 500}}}
+
+    def find_problem(number: int) -> str | None:
+        try:
+            check_args(schema, {"a": "x" * 400 if number % 2 else f"x{number}"})
+        except ArgumentsInvalid as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor(4) as threads:
+        problems = list(threads.map(find_problem, range(200)))
+    assert [problem is None for problem in problems] == [bool(number % 2) for number in range(200)]
+    assert all(f"x{number}" in (problems[number] or "") for number in range(0, 200, 2))

@@ -9,11 +9,13 @@ never backtracks. It knows no look-around and no back references, and bounds the
 """
 
 import itertools
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final
 
+from cachetools import LRUCache, cached
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
@@ -34,6 +36,8 @@ STEPS_MAX: Final = 200_000
 _REFUSED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 """For these jsonschema follows every reference again without counting steps, and matches with Python's engine."""
 _QUOTED_CHARACTERS: Final = 128
+_KEPT_CHARACTERS: Final = 1024 * 1024
+"""Characters of all schemas that are kept prepared: preparing one takes a hundred times as long as using it."""
 
 Keyword = Callable[[Validator, JsonValue, JsonValue, Mapping[str, JsonValue]], Iterator[ValidationError] | None]
 
@@ -82,11 +86,8 @@ def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -
         MisfitError: With the path of the first misfit.
         UnusableSchemaError: The schema itself cannot be used.
     """
-    check = _Check()
     try:
-        check.compile_patterns(dict(schema), "$")
-        _check_keys(dict(args), "$")
-        error = next(iter(check.validator(schema).iter_errors(args)), None)
+        error = _prepare_check(json.dumps(dict(schema))).find_misfit(args)
     except SchemaError as error_in_schema:
         raise UnusableSchemaError(_short(error_in_schema.message), error_in_schema.json_path) from error_in_schema
     except Unresolvable as unresolvable:
@@ -97,16 +98,33 @@ def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -
         raise MisfitError(_short(error.message), error.json_path)
 
 
-@dataclass(slots=True)
-class _Check:
-    """State of one check: its compiled patterns and its remaining steps."""
+class _SchemaCheck:
+    """Checks against one schema, which jsonschema has accepted. A second thread waits for the first."""
 
-    patterns: dict[str, SchemaValidator] = field(default_factory=dict)
-    steps: int = STEPS_MAX
+    def __init__(self, text: str) -> None:
+        """Prepare the schema of that JSON text. Raises UnusableSchemaError or SchemaError."""
+        self.characters = len(text)
+        self._patterns: dict[str, SchemaValidator] = {}
+        self._steps = STEPS_MAX
+        self._lock = Lock()
+        schema = json.loads(text)
+        self._compile_patterns(schema, "$")
+        self._validator = self._make_validator(schema)
+        self._patterns.clear()
 
-    def validator(self, schema: Mapping[str, JsonValue]) -> Validator:
+    def find_misfit(self, args: Mapping[str, JsonValue]) -> ValidationError | None:
+        """Return the first misfit of the arguments, None if they fit."""
+        with self._lock:
+            self._steps = STEPS_MAX
+            try:
+                _check_keys(dict(args), "$")
+                return next(iter(self._validator.iter_errors(args)), None)
+            finally:
+                self._patterns.clear()  # a compiled pattern may take megabytes
+
+    def _make_validator(self, schema: dict[str, JsonValue]) -> Validator:
         plain = validator_for(schema, default=Draft202012Validator)
-        plain.check_schema(dict(schema))
+        plain.check_schema(schema)
         own: dict[str, Keyword] = {
             "pattern": self._pattern,
             "patternProperties": self._pattern_properties,
@@ -115,9 +133,9 @@ class _Check:
         }
         keywords = {name: self._counted(keyword) for name, keyword in {**plain.VALIDATORS, **own}.items()}
         bounded: type[Validator] = extend(plain, keywords)  # type: ignore[no-untyped-call]  # jsonschema's own
-        return bounded(dict(schema), registry=Registry())
+        return bounded(schema, registry=Registry())
 
-    def compile_patterns(self, schema: JsonValue, path: str) -> None:
+    def _compile_patterns(self, schema: JsonValue, path: str) -> None:
         """Compile all patterns in advance, so that an error names its place in the schema."""
         for key, value in _items(schema):
             here = f"{path}.{key}"
@@ -128,20 +146,20 @@ class _Check:
                     self._compile_pattern(pattern, here)
             elif key in _REFUSED and isinstance(value, bool | dict) and not path.endswith(".properties"):
                 raise UnusableSchemaError("this keyword is not supported: name the properties and items", here)
-            self.compile_patterns(value, here)
+            self._compile_patterns(value, here)
 
     def _compile_pattern(self, pattern: str, path: str = "$") -> SchemaValidator:
         problem = f"pattern {pattern[:80]!r} cannot be used"
         if len(pattern) > PATTERN_MAX:
             raise UnusableSchemaError(f"{problem}: it is longer than {PATTERN_MAX} characters", path)
         try:
-            if pattern not in self.patterns:
-                self.patterns[pattern] = SchemaValidator(core_schema.str_schema(pattern=pattern))
+            if pattern not in self._patterns:
+                self._patterns[pattern] = SchemaValidator(core_schema.str_schema(pattern=pattern))
         except PatternError as error:
             # The last line names the construct that the engine does not support.
             reason = str(error).strip().splitlines()[-1].removeprefix("error: ").strip()
             raise UnusableSchemaError(f"{problem}: {reason}", path) from error
-        return self.patterns[pattern]
+        return self._patterns[pattern]
 
     def _counted(self, keyword: Keyword) -> Keyword:
         def counted(
@@ -189,11 +207,17 @@ class _Check:
         return self._compile_pattern(pattern).isinstance_python(key)
 
     def _spend(self, steps: int) -> None:
-        self.steps -= steps
-        if self.steps < 0:
+        self._steps -= steps
+        if self._steps < 0:
             raise UnusableSchemaError(
                 f"checking these arguments takes more than {STEPS_MAX} steps: simplify the schema"
             )
+
+
+@cached(LRUCache(_KEPT_CHARACTERS, getsizeof=lambda check: check.characters), lock=Lock())
+def _prepare_check(text: str) -> _SchemaCheck:
+    """Return the check against the schema of that JSON text."""
+    return _SchemaCheck(text)
 
 
 def _unique_items(

@@ -1,7 +1,7 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist run demo test test-install test-of quick check documents assets screenshots test-containers bench contracts clean FORCE
+.PHONY: help setup dist run demo test test-parallel test-serial test-install test-of quick check documents assets screenshots test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
@@ -103,8 +103,12 @@ check: setup ## Format, lint, types and import rules
 	$(BIN)/mypy tests --exclude '$(UNTYPED_TESTS)'
 	$(BIN)/lint-imports --no-logo
 
-test: setup ## Run each test once that needs no containers: in parallel, then the abuse suite, then the serial ones
+test: test-parallel test-serial ## Run each test once that needs no containers
+
+test-parallel: setup ## Those tests that may run beside others
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not containers and not serial'
+
+test-serial: setup ## The abuse suite, then the tests that nothing else may run beside
 	$(BIN)/pytest -q -n $(ABUSE_WORKERS) --dist worksteal -m serial tests/abuse
 	$(BIN)/pytest -q -m 'serial and not containers' $(filter-out tests/abuse/%,$(call files_marked,serial))
 

@@ -155,11 +155,9 @@ async def test_a_page_of_a_long_history_says_that_there_is_more_though_nothing_f
     open_one: OpenSandbox, bus: Bus
 ) -> None:
     history = StreamHistory(bus)
-    await history.begin(a_run(0, skill="rare"), chosen=False)
-    for number in range(1, 6000):
-        await history.begin(a_run(number), chosen=False)
-        if number % 500 == 0:
-            await history.record_end(a_run(number))  # answered once the stream has caught up, which must not take 5 s
+    await history.record_start(a_run(0, skill="rare"))
+    for begin in range(1, 6000, 500):
+        await asyncio.gather(*(history.record_start(a_run(number)) for number in range(begin, min(begin + 500, 6000))))
     await history.record_end(a_run(6000))
     async with open_one(HeldIsolation()):
         first = await listed(bus, skill="rare")
@@ -171,7 +169,7 @@ async def test_a_page_of_a_long_history_says_that_there_is_more_though_nothing_f
 async def test_a_run_whose_sandbox_is_gone_is_lost_once_its_time_is_over(open_one: OpenSandbox, bus: Bus) -> None:
     history = StreamHistory(bus)
     past = datetime.now(UTC) - timedelta(minutes=5)
-    await history.begin(a_run(1, state=RunState.RUNNING, began_at=past, ends_by=past), chosen=True)
+    await history.record_start(a_run(1, state=RunState.RUNNING, began_at=past, ends_by=past))
     async with open_one(HeldIsolation()):
         assert (await remembered(bus, a_run(1).run_id)).state is RunState.LOST
         assert [record.state for record in (await listed(bus, state="lost")).runs] == [RunState.LOST]

@@ -13,9 +13,11 @@ from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
+from skillbus.contracts.resources import RUN_HISTORY
 from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
     FEED_BYTES,
+    GET_RUN,
     RUN_PRINTED,
     OutputStream,
     RunEvent,
@@ -127,6 +129,34 @@ async def test_an_id_that_is_in_use_or_known_is_refused(open_one: OpenSandbox) -
         codes += [await refused(sandbox, project) for project in ("default", "other")]
     assert codes == [ErrorCode.CONFLICT] * 4
     assert len(held.specs) == 1
+
+
+async def test_an_id_that_is_said_to_be_new_overwrites_no_record(open_one: OpenSandbox) -> None:
+    held = HeldIsolation()
+    held.go_on.set()
+    async with open_one(held) as sandbox, asyncio.timeout(5):
+        await sandbox.catalogue.put("say", "said")
+        await sandbox.run("say", run_id=RUN, run_id_is_new=True)
+        wanted = RunSelector(run_id=RUN)
+        before = await sandbox.bus.caller.call(GET_RUN, wanted)
+        with pytest.raises(RequestError) as caught:
+            await sandbox.run("say", run_id=RUN, run_id_is_new=True, project="other")
+        assert await sandbox.bus.caller.call(GET_RUN, wanted) == before
+    assert caught.value.code is ErrorCode.CONFLICT
+
+
+async def test_only_a_run_whose_id_may_be_known_waits_for_the_record_of_its_start(open_one: OpenSandbox) -> None:
+    held = HeldIsolation()
+    held.go_on.set()
+    async with open_one(held) as sandbox, asyncio.timeout(5):
+        await sandbox.catalogue.put("say", "said")
+        await sandbox.bus.jetstream.delete_stream(RUN_HISTORY.name)
+        assert (await sandbox.run("say", run_id=RUN, run_id_is_new=True)).status is RunStatus.OK
+        assert (await sandbox.run("say")).status is RunStatus.OK
+        with pytest.raises(RequestError) as caught:
+            await sandbox.run("say", run_id="e" * 32)
+    assert caught.value.retryable
+    assert len(held.specs) == 2
 
 
 async def refused(sandbox: Sandbox, project: str) -> ErrorCode:

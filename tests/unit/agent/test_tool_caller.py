@@ -245,6 +245,7 @@ async def test_a_skill_is_called_by_its_action_with_its_files_and_its_results_ar
             files={"in.txt": inline(b"x")},
             timeout_s=9,
             run_id=RUN,
+            run_id_is_new=True,
             stream=True,
         )
     ]

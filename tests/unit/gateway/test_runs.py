@@ -75,7 +75,12 @@ async def test_a_run_is_answered_with_text_and_not_with_references() -> None:
     asked = request_of(world)
     assert re.fullmatch("[0-9a-f]{32}", asked.run_id or "")
     assert asked == RunSkill(
-        name="calculate", action="eval", args={"expression": "(1 + 2) * 3"}, timeout_s=5, run_id=asked.run_id
+        name="calculate",
+        action="eval",
+        args={"expression": "(1 + 2) * 3"},
+        timeout_s=5,
+        run_id=asked.run_id,
+        run_id_is_new=True,
     )
 
 

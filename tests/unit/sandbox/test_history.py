@@ -38,7 +38,7 @@ class FakeHistory:
     places: Sequence[RunRecord | None]
     portions: int = 0
 
-    async def begin(self, record: RunRecord, *, chosen: bool) -> None:
+    async def record_start(self, record: RunRecord) -> None:
         raise NotImplementedError
 
     async def record_end(self, record: RunRecord) -> None:

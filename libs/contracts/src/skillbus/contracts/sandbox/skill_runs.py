@@ -98,6 +98,9 @@ class RunSkill(ProjectMessage):
     run_id: RunId | None = None
     """Id of the run. Absent means that the sandbox chooses one. An id that is already known is refused with
     `conflict`."""
+    run_id_is_new: bool = False
+    """True says that `run_id` was made at random for this run. The run does not wait for the record of its start then;
+    if the id is known after all, `conflict` comes after the run."""
     stream: bool = False
     """True also publishes the output on `skillbus.feed.run.printed.<run id>` while the run lasts. Subscribe
     before the request."""

@@ -115,6 +115,7 @@ class ToolCaller:
                 files=request.files,
                 timeout_s=request.timeout_s,
                 run_id=run_id,
+                run_id_is_new=request.run_id is None,
                 stream=request.stream,
             )
         except ValidationError as error:  # all else was validated with the request

@@ -103,7 +103,7 @@ class RemoteSkillRunner:
         self, name: str, project: str, body: RunBody, files: dict[str, Content], *, stream: bool = False
     ) -> FollowedWork[RunSkill, SkillRan]:
         run_id = body.run_id or uuid.uuid4().hex
-        fields = {**dict(body), "files": files, "run_id": run_id}
+        fields = {**dict(body), "files": files, "run_id": run_id, "run_id_is_new": body.run_id is None}
         request = RunSkill(project=project, name=name, stream=stream, **fields)
         cancel = partial(self._cancel, RunSelector(project=project, run_id=run_id))
         return FollowedWork(RUN_SKILL, request, run_id, body.timeout_s, cancel)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from nats.errors import Error as NatsError
 from nats.js.api import Header
 from nats.js.errors import BadRequestError, NotFoundError
 
@@ -10,7 +9,6 @@ from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.common.bus.jetstream_batch import read_messages
-from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import RUN_HISTORY, make_run_subject
 from skillbus.contracts.sandbox.run_history import RunRecord
 from skillbus.sandbox.domain.errors import RunKnown
@@ -30,15 +28,8 @@ class StreamHistory:
         self._jetstream = bus.jetstream
         self._api = bus.jetstream_api
 
-    async def begin(self, record: RunRecord, *, chosen: bool) -> None:
-        """Record a run that has started. Wait for the stream only if it may refuse: an id made here is new."""
+    async def record_start(self, record: RunRecord) -> None:
         subject = make_run_subject(record.run_id)
-        if not chosen:
-            try:
-                await self._client.publish(subject, encode(record))
-            except NatsError as error:
-                raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is unavailable: {error}") from error
-            return
         first = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: "0"}
         async with jetstream_call(f"record the start of run {record.run_id}"):
             try:

@@ -32,12 +32,12 @@ class HistoryPortion:
 class RunHistory(Protocol):
     """Store of run records, kept for a day."""
 
-    async def begin(self, record: RunRecord, *, chosen: bool) -> None:
-        """Record a run that has started. `chosen` says that the caller chose its id, so that it may not be new.
+    async def record_start(self, record: RunRecord) -> None:
+        """Record that a run starts.
 
         Raises:
             RunKnown: A run with that id exists.
-            RequestError: The id is chosen, and cannot be looked up.
+            RequestError: It cannot be written.
         """
 
     async def record_end(self, record: RunRecord) -> None:

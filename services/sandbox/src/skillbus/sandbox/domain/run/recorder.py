@@ -113,7 +113,10 @@ class RunRecorder:
             order = await self.runner.plan_run(request, until)
             fetch = partial(self.files.fetch_files, request.files, self.input_bytes)
             record = self._record(run_id, request, order, at_most_s)
-            await self.history.begin(record, chosen=request.run_id is not None)
+            starting = asyncio.create_task(self.history.record_start(record))
+            stack.callback(starting.cancel)
+            if request.run_id is not None and not request.run_id_is_new:
+                await starting
             await line.announce_start()
             try:
                 with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
@@ -123,11 +126,12 @@ class RunRecorder:
                 refused = error if isinstance(error, RequestError) else self.to_wire(error)
                 code = "" if refused is None else refused.code.value
                 await line.announce_end(RunState.NOT_RUN)
-                await self._remember(record.model_copy(update={"state": RunState.NOT_RUN, "detail": code}))
+                not_run = record.model_copy(update={"state": RunState.NOT_RUN, "detail": code})
+                await self._write_record(not_run, starting)
                 raise
             ended = build_ended_record(record, outcome)
             await line.announce_end(ended.state)
-            await self.finish(self._end_run(ended, stack.pop_all()))
+            await self.finish(self._end_run(ended, starting, stack.pop_all()))
             return RecordedRun(ended, outcome)
 
     async def cancel(self, wanted: RunSelector) -> RunCancelled:
@@ -151,14 +155,20 @@ class RunRecorder:
             limits=describe_limits(order.limits),
         )
 
-    async def _end_run(self, record: RunRecord, ends: AsyncExitStack) -> None:
+    async def _end_run(self, record: RunRecord, starting: Awaitable[None], ends: AsyncExitStack) -> None:
         """Record the end of a run while the last of its processes ends."""
         async with ends:
-            await self._remember(record)
+            await self._write_record(record, starting)
 
-    async def _remember(self, record: RunRecord) -> None:
-        try:
-            await self.history.record_end(record)
-        except RequestError as error:
-            # The caller needs the result of the run more than an error about its record.
-            log.error("run_record_not_written", run_id=record.run_id, code=error.code, error=error.message)  # noqa: TRY400
+    async def _write_record(self, record: RunRecord, starting: Awaitable[None]) -> None:
+        """Record the end of a run, once the record of its start is written. Raises RunKnown if its id was not new."""
+        await _await_written(starting, record.run_id)
+        await _await_written(self.history.record_end(record), record.run_id)
+
+
+async def _await_written(writing: Awaitable[None], run_id: str) -> None:
+    """Wait until a record is written. A failure is logged: the caller needs the result of the run more."""
+    try:
+        await writing
+    except RequestError as error:
+        log.error("run_record_not_written", run_id=run_id, code=error.code, error=error.message)  # noqa: TRY400

@@ -23,6 +23,7 @@ from pydantic import SecretStr
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
+from skillbus.embedder.adapters.local import use_multilingual
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
 from .skips import check_skips
@@ -111,6 +112,23 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.delenv("COLUMNS", raising=False)  # set in workers of pytest-xdist; tables obey it
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _default_model_is_read_once() -> Iterator[None]:
+    """Share the weights of the default model, which nobody changes, among the systems that tests open in this process."""
+    read = use_multilingual.NumpyBackend
+    shared: dict[tuple[str, int], Any] = {}
+
+    def share_backend(weights: str, tokenizer: object, *, threads: int) -> Any:
+        key = weights, threads
+        if key not in shared:
+            shared[key] = read(weights, tokenizer, threads=threads)
+        return shared[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(use_multilingual, "NumpyBackend", share_backend)
         yield
 
 

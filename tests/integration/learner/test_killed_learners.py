@@ -25,10 +25,12 @@ START_S = 20.0
 
 @asynccontextmanager
 async def learner_process(settings: BusSettings, database: str, folder: Path) -> AsyncGenerator[Program]:
-    assert settings.token is not None
+    assert settings.user is not None
+    assert settings.password is not None
     given = {
         "SKILLBUS_NATS_URL": settings.url,
-        "SKILLBUS_NATS_TOKEN": settings.token.get_secret_value(),
+        "SKILLBUS_NATS_USER": settings.user,
+        "SKILLBUS_NATS_PASSWORD": settings.password.get_secret_value(),
         "SKILLBUS_LEARNER_DATA": str(folder),
         "SKILLBUS_LEARNER_DATABASE_URL": database,
         "SKILLBUS_LEARNER_WAIT_INDEXED_S": "0",

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from skillbus.agent.adapters.mcp.process import LastWords
+from skillbus.agent.adapters.mcp.stdio import LastWords
 
 NPM = """npm warn config production Use `--omit=dev` instead.
 npm error code E404

@@ -28,7 +28,7 @@ from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 from pydantic_core import to_json
 
 from skillbus.agent.adapters.mcp.http import Streams, open_http_streams
-from skillbus.agent.adapters.mcp.process import LastWords, open_process_streams
+from skillbus.agent.adapters.mcp.stdio import LastWords, open_stdio_streams
 from skillbus.agent.adapters.outside_access import OutsideAccess
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
 from skillbus.agent.domain.ports import ReportSlowStart, ServerGreeting
@@ -114,7 +114,7 @@ async def open_mcp_session(
     if isinstance(server, CommandServer):
         if report_slow_start is not None:
             start = FirstStart(max(server.timeout_s, server.start_timeout_s), report_slow_start)
-        streams = open_process_streams((server.command, *server.args), plain, session.end, LastWords())
+        streams = open_stdio_streams((server.command, *server.args), plain, session.end, LastWords())
     else:
         if invalid := [name for name, value in plain.items() if not _HEADER_VALUE.fullmatch(value)]:
             raise ServerFailedError(

@@ -58,7 +58,7 @@ class LastWords:
 
 
 @asynccontextmanager
-async def open_process_streams(
+async def open_stdio_streams(
     command: Sequence[str], environment: Mapping[str, str], on_fault: OnFault, words: LastWords
 ) -> AsyncGenerator[Streams]:
     """Start a server and open its message streams. Raises ServerFailedError or OSError if it cannot be started."""

@@ -1,13 +1,15 @@
 """Options, systems under test and results that all benchmarks share."""
 
 import argparse
+import gc
 import json
 import os
 import platform
 import resource
 import statistics
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -81,3 +83,19 @@ def summarize(values: Sequence[float], digits: int = 2) -> dict[str, float]:
 def read_peak_mb() -> float:
     """Return the peak resident memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def read_resident_bytes() -> int:
+    """Return the resident memory of this process after a garbage collection."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+async def time_call(search: Callable[[int], Awaitable[int]], number: int) -> float:
+    """Return the milliseconds of the search with a number, which must find something."""
+    start = time.perf_counter()
+    found = await search(number)
+    took = (time.perf_counter() - start) * 1000
+    assert found > 0
+    return took

@@ -1,17 +1,26 @@
-"""Catalogues of any size for the comparison with LanceDB: given tools first, then the same in other words."""
+"""Catalogues of any size: given tools first, then the same in other words. And requests for comparisons of searches."""
 
 import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
 from generator import SEED, read_tools
+from numpy.typing import NDArray
 
 from skillbus.contracts.indexer.tools import IMPORTED_SOURCE, ToolType
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.relevance.tool_text import build_tool_lexical_text
 
+LIMIT: Final = 10
+"""Tools of an answer."""
+TYPE: Final = ToolType.MCP
+"""Type of the tools that are asked for."""
+COLUMNS: Final = ["id", "name", "description", "tool_type", "tags"]
+"""What an answer says of a tool."""
 _SWAPPED = 0.3
 """Share of a description's words that another tool's words stand for in a resampled tool."""
 
@@ -46,6 +55,17 @@ class CatalogueTool:
     def lexical_text(self) -> str:
         """Text for the sparse side."""
         return build_tool_lexical_text(self.name, self.description, self.tags, self.parameters)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedQuery:
+    """A request with its vectors, for the sides that cannot embed."""
+
+    text: str
+    vector: NDArray[np.float32]
+    """Shape (dim,), of length 1."""
+    term_indices: Sequence[int]
+    term_values: Sequence[float]
 
 
 def make_catalogue(file: str | None, count: int) -> list[CatalogueTool]:

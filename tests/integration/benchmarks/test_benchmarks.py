@@ -35,12 +35,19 @@ NOT_RUN_HERE: Final = {
     "log_templates": "needs drain3, and logs that are not in the repository",
     "local_models": "loads every local model; tests/integration/embedder/local does so too",
     "standalone_footprint": "starts a whole system; tests/integration/standalone does so too",
-    "tool_search_beside_lancedb": "needs the dependency group `bench`",
+    "tool_search_beside_others": "needs the dependency group `bench`",
 }
 FITTING: Final = [
     f"fitting/{name}" for name in ("fit_relevance", "fit_e5_centring", "knowledge_ranking", "ranking_quality")
 ]
-LIBRARIES: Final = {"generator", "measuring", "plots", "tool_search_corpus"}
+LIBRARIES: Final = {
+    "generator",
+    "lancedb_table",
+    "measuring",
+    "qdrant_search",
+    "reliability_plot",
+    "tool_search_corpus",
+}
 
 
 def test_every_script_is_run_or_says_why_not() -> None:

@@ -40,6 +40,7 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 from skillbus.contracts.indexer.devices import LIST_HOMES, LOAD_HOME, PUT_DEVICES, REMOVE_DEVICES
 from skillbus.contracts.indexer.index_switch import ROLL_BACK, START_SWITCH, SWITCH_PROGRESSED
+from skillbus.contracts.indexer.index_writes import INDEX_WRITTEN
 from skillbus.contracts.indexer.skills import (
     APPROVE_NETWORK,
     GET_SKILL,
@@ -170,6 +171,7 @@ BUS_USERS: Final = (
         "retriever",
         Zone.CORE,
         calls=(EMBED_TEXTS, FIND_KNOWLEDGE, LOAD_HOME, FIND_CHAT_MODELS, CHAT, CANCEL_TURN),
+        follows=(INDEX_WRITTEN,),
         keeps_keys=(DIALOGUES,),
     ),
     BusUser(
@@ -202,7 +204,7 @@ BUS_USERS: Final = (
         "operator",
         Zone.CORE,
         calls=ENDPOINTS,
-        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED, LEARNING_ADVANCED),
+        follows=(RUN_PRINTED, PROGRAM_CALLED, TURN_ADVANCED, LEARNING_ADVANCED, INDEX_WRITTEN),
         unrestricted=True,
     ),
     BusUser(

@@ -13,6 +13,7 @@ from skillbus.contracts.indexer import (
     dead_letters,
     devices,
     index_switch,
+    index_writes,
     skills,
     tool_approval,
     tool_functions,
@@ -27,7 +28,8 @@ T = TypeVar("T")
 
 _MODULES: Final = (
     *(embedding, registry, chat_models, embedder),
-    *(skills, tools, tool_approval, tool_functions, devices, commands, index_switch, dead_letters, audit_log, indexer),
+    *(skills, tools, tool_approval, tool_functions, devices, commands, index_switch, index_writes),
+    *(dead_letters, audit_log, indexer),
     *(tool_search, command_resolution, knowledge_search, nearest_knowledge, retriever),
     *(skill_runs, program_runs, run_history, sandbox),
     *(mcp_servers, model_test, tool_calls, turns, approvals, agent),

@@ -10,9 +10,9 @@ or by ICU; synchronous or asynchronous interface) whose vector index finds nine 
 indexes for both filters, and compacted. `lancedb_rrf` is its hybrid search with its own reranker, `lancedb_plain` its
 two sides run concurrently and not joined.
 
-With `SKILLBUS_QDRANT_URL`, an empty Qdrant server, skillbus runs on that one too (`skillbus_on_server`, whose answers
-are never kept), and Qdrant's own client asks the same collection for both sides, joined by the server, by gRPC
-(`qdrant_grpc`) and by REST (`qdrant_rest`).
+With `SKILLBUS_QDRANT_URL`, an empty Qdrant server, skillbus runs on that one too (`skillbus_on_server` and
+`skillbus_on_server_anew`), and Qdrant's own client asks the same collection for both sides, joined by the server, by
+gRPC (`qdrant_grpc`) and by REST (`qdrant_rest`).
 
 Claim: skillbus is faster than LanceDB at every size, by the median and the 95th percentile.
 
@@ -47,10 +47,12 @@ from skillbus.contracts.message import MSGPACK
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
+from skillbus.indexer.adapters.announced_writes import AnnouncingVectorStore
 from skillbus.indexer.adapters.points.tool_points import ToolPoints
+from skillbus.retriever.adapters.watched_store import watch_writes
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store
+from skillbus.vectors import DENSE, CollectionSpec, VectorSearch, VectorStore, open_vector_store
 from skillbus.vectors.datasets import TOOLS
 from skillbus.vectors.models import PointStruct
 from skillbus.vectors.opening import open_qdrant_server
@@ -62,8 +64,8 @@ SEEN: Final = 64
 
 Arm = Callable[[int], Awaitable[int]]
 """Function that answers the request with a number, and returns how many tools it found."""
-OpenStore = Callable[[Path], AbstractAsyncContextManager[VectorStore]]
-"""Function that opens the store of a system, given a folder."""
+OpenStore = Callable[[Bus, Path], AbstractAsyncContextManager[tuple[VectorStore, VectorSearch]]]
+"""Function that opens the store of a system on a bus, given a folder: as it is written, and as it is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class SearchSystem:
 async def open_system(open_store: OpenStore) -> AsyncGenerator[SearchSystem]:
     async with AsyncExitStack() as stack:
         bus, data = await stack.enter_async_context(open_bench_bus())
-        store = await stack.enter_async_context(open_store(data / "vectors"))
+        store, searched = await stack.enter_async_context(open_store(bus, data / "vectors"))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         reply = await bus.caller.call(EMBED_TEXTS, EmbedTexts(texts=("which model is it",), role=TextRole.QUERY))
         assert reply.model is not None
@@ -113,18 +115,24 @@ async def open_system(open_store: OpenStore) -> AsyncGenerator[SearchSystem]:
             opened.collection, CollectionSpec(reply.model.dimensions, ToolPoints(bus.caller).layout.keywords)
         )
         await store.switch_aliases({TOOLS.alias: opened.collection})
-        await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
+        await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), searched))
         yield opened
 
 
-def open_embedded_store(folder: Path) -> AbstractAsyncContextManager[VectorStore]:
-    return open_vector_store(None, folder)
+@asynccontextmanager
+async def open_embedded_store(_: Bus, folder: Path) -> AsyncGenerator[tuple[VectorStore, VectorSearch]]:
+    async with open_vector_store(None, folder) as store:
+        yield store, store
 
 
 @asynccontextmanager
-async def open_empty_server(_: Path) -> AsyncGenerator[VectorStore]:
-    async with open_qdrant_server() as store, borrow_empty_server(store):
-        yield store
+async def open_empty_server(bus: Bus, _: Path) -> AsyncGenerator[tuple[VectorStore, VectorSearch]]:
+    async with (
+        open_qdrant_server() as server,
+        borrow_empty_server(server),
+        watch_writes(server, bus.client) as watched,
+    ):
+        yield AnnouncingVectorStore(server, bus.client), watched
 
 
 async def put_tools(
@@ -149,6 +157,16 @@ async def put_tools(
     return vectors, grown
 
 
+def make_arms(name: str, system: SearchSystem, queries: Sequence[EmbeddedQuery]) -> dict[str, Arm]:
+    """Return the arms of a system: the same request again, and one that is answered anew in each round."""
+    turns = count(len(queries))
+
+    async def answer_anew(number: int) -> int:
+        return await system.search(queries[number].text, LIMIT + next(turns) // len(queries))
+
+    return {name: lambda number: system.search(queries[number].text), f"{name}_anew": answer_anew}
+
+
 async def compare_at_size(
     embedded: SearchSystem,
     server: SearchSystem | None,
@@ -159,22 +177,15 @@ async def compare_at_size(
 ) -> dict[str, object]:
     tried = await try_lance_forms(tools, rows, queries)
     form = next(trial.form for trial in tried if trial.recall >= RECALL)
-    turns = count(len(queries))
-
-    async def answer_anew(number: int) -> int:
-        return await embedded.search(queries[number].text, LIMIT + next(turns) // len(queries))
-
     async with AsyncExitStack() as stack:
         lance, memory = await stack.enter_async_context(open_lance_table(tools, rows, form, queries))
         arms: dict[str, Arm] = {
-            "skillbus": lambda number: embedded.search(queries[number].text),
-            "skillbus_anew": answer_anew,
+            **make_arms("skillbus", embedded, queries),
             "lancedb_rrf": lance.search_hybrid,
             "lancedb_plain": lance.search_sides,
         }
         if server is not None:
-            on_server = server.search
-            arms["skillbus_on_server"] = lambda number: on_server(queries[number].text)
+            arms |= make_arms("skillbus_on_server", server, queries)
             for name, grpc in (("qdrant_grpc", True), ("qdrant_rest", False)):
                 opened = open_qdrant_search(server.collection, queries, grpc=grpc)
                 search = await stack.enter_async_context(opened)

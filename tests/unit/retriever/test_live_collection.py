@@ -122,6 +122,24 @@ async def test_a_projects_size_is_counted_once_in_two_seconds_for_each_project_a
     assert [await forgetful.count_project(LIVE, "a") for _ in range(2)] == [4, 5]
 
 
+async def test_sizes_are_not_counted_again_at_the_same_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CountingStore(revision=1)
+    monkeypatch.setattr(live_collection, "_SIZE_FOR_S", 0.0)
+    monkeypatch.setattr(live_collection, "_LIVE_FOR_S", 0.0)
+    collection = LiveCollection(store, TOOLS)
+
+    async def read_sizes() -> tuple[int, int]:
+        live = await collection.find_live_index()
+        assert live is not None
+        return live.items, await collection.count_project(live, "a")
+
+    assert [await read_sizes(), await read_sizes()] == [(1, 2), (1, 2)]
+    store.revision = 2
+    assert [await read_sizes(), await read_sizes()] == [(3, 4), (3, 4)]
+    store.revision = None
+    assert [await read_sizes(), await read_sizes()] == [(5, 6), (7, 8)]
+
+
 async def test_without_candidates_of_a_type_nothing_is_asked() -> None:
     store = CountingStore()
     wanted = WantedTools("default", (), (), (), 20, each_type=True)

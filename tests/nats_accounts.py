@@ -18,8 +18,8 @@ from skillbus.common.background import bind_to_parent
 from skillbus.common.bus.connection import BusSettings
 from skillbus.standalone.nats_server import find_nats_binary
 
-_ACCOUNTS: Final = 64
-"""Accounts of one server. Each leaves its streams there, which take 2 MB until the server is replaced."""
+_ACCOUNTS: Final = 10
+"""Accounts of one server. Each leaves its streams there until the server is replaced, and all of them slow it down."""
 _READY_S: Final = 10.0
 _MAX_STORE_BYTES: Final = 2**50
 """More than the streams of all accounts reserve."""

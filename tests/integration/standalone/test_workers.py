@@ -44,7 +44,8 @@ async def test_workers_end_when_the_main_process_is_killed(up: Up, http: httpx.A
     started = await up(None, "--workers", "2")
     url = (await started.document())["http_url"]
     below = _find_workers(started.pid)
-    assert await started.stop(signal.SIGKILL) == -signal.SIGKILL
+    started.process.send_signal(signal.SIGKILL)
+    assert await started.ended(WAIT_S) == -signal.SIGKILL  # its output ends with that of the workers
     assert await eventually(lambda: alive(below), lambda left: not left, WAIT_S) == set()
     with pytest.raises(httpx.ConnectError):
         await http.get(f"{url}/healthz")

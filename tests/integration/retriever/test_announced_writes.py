@@ -1,6 +1,6 @@
 """What the retriever keeps of a Qdrant server counts until the indexer announces a write to it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Never
 
@@ -19,7 +19,7 @@ from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.adapters.watched_store import WatchedVectorStore, watch_writes
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.vectors import CollectionMissing, CollectionSpec, models, point_id
+from skillbus.vectors import CollectionMissing, CollectionSpec, VectorStoreUnavailable, models, point_id
 
 from ...models import OnlyModel, embedder_in
 from .conftest import FailingStore, TopicModel
@@ -52,9 +52,7 @@ class Both:
 
 
 @pytest.fixture
-async def both(
-    bus: Bus, bus_settings: BusSettings, store: FailingStore, monkeypatch: pytest.MonkeyPatch
-) -> AsyncGenerator[Both]:
+async def both(bus: Bus, bus_settings: BusSettings, store: FailingStore) -> AsyncGenerator[Both]:
     clock = Clock()
     async with (
         open_bus(bus_settings, "retriever", CollectorRegistry()) as reading_bus,
@@ -83,7 +81,9 @@ async def delete_collection(both: Both) -> None:
 
 
 @pytest.mark.parametrize("change", [write, delete, delete_collection])
-async def test_each_write_changes_the_revision_of_its_collection_and_of_no_other(both: Both, change) -> None:  # type: ignore[no-untyped-def]
+async def test_each_write_changes_the_revision_of_its_collection_and_of_no_other(
+    both: Both, change: Callable[[Both], Awaitable[None]]
+) -> None:
     before = [both.reader.get_revision(name) for name in (TOOLS, OTHERS)]
 
     await change(both)
@@ -106,6 +106,15 @@ async def test_a_write_that_failed_counts_too(both: Both) -> None:
     both.clock.now += 1.0
 
     assert both.reader.get_revision("absent") != before
+
+
+async def test_a_write_that_cannot_be_announced_fails_and_one_that_failed_keeps_its_error(both: Both) -> None:
+    await both.writing_bus.client.close()
+
+    with pytest.raises(VectorStoreUnavailable, match="could not be announced"):
+        await write(both)
+    with pytest.raises(CollectionMissing):
+        await both.writer.upsert("absent", [point("a")])
 
 
 async def test_a_revision_stands_for_a_minute_at_most(both: Both) -> None:

@@ -1,7 +1,7 @@
 """A vector store whose writes are announced to the processes that keep what they read there."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
@@ -44,9 +44,14 @@ class AnnouncingVectorStore:
         """Announce the write inside. Raises VectorStoreUnavailable if that is impossible: repeat the write then."""
         try:
             yield
-        finally:
-            try:
-                written = IndexWritten(collection=collection)
-                await publish_to_feed(self._client, INDEX_WRITTEN, collection, written)
-            except NatsError as error:
-                raise VectorStoreUnavailable(f"a write could not be announced: {error!r}") from error
+        except BaseException:
+            with suppress(NatsError):  # the caller gets the error of the write, or its own cancellation
+                await self._publish(collection)
+            raise
+        try:
+            await self._publish(collection)
+        except NatsError as error:
+            raise VectorStoreUnavailable(f"a write could not be announced: {error!r}") from error
+
+    async def _publish(self, collection: str) -> None:
+        await publish_to_feed(self._client, INDEX_WRITTEN, collection, IndexWritten(collection=collection))

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from skillbus.cli.__main__ import create_app
@@ -16,14 +17,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def bench(system: System, *words: str) -> Result:
     address = {"SKILLBUS_URL": str(system.http.base_url), "SKILLBUS_DATA": str(system.data)}
-    return await asyncio.to_thread(CliRunner().invoke, create_app(), ["bench", *words], env=address)
+    with capture_logs():  # the server logs to the standard output of this process
+        return await asyncio.to_thread(CliRunner().invoke, create_app(), ["bench", *words], env=address)
 
 
 async def test_closed_and_open_loops_search_what_is_installed(system: System) -> None:
     loads = ("--connections", "2", "--rate", "20", "--duration", "0.5")
     result = await bench(system, "tools", *loads, "--json")
     assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout[result.stdout.index("{\n") :])
+    report = json.loads(result.stdout)
     closed, opened = report["phases"]
     assert (closed["loop"], closed["connections"], opened["loop"], opened["rate"]) == ("closed", 2, "open", 20)
     assert opened["answered"] == opened["sent"] == 10
@@ -40,7 +42,7 @@ async def test_without_a_load_the_open_loop_has_half_of_the_best_throughput(syst
     queries.write_text('{"query": "计算"}\n\n{"query": "what time is it", "relevant": []}\n', "utf-8")
     result = await bench(system, "tools", "--queries", str(queries), "--new", "--duration", "0.2", "--json")
     assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout[result.stdout.index("{\n") :])
+    report = json.loads(result.stdout)
     assert (report["queries"], report["texts"]) == (2, "new")
     *closed, opened = report["phases"]
     assert [phase["connections"] for phase in closed] == [1, 16]

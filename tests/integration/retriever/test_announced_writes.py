@@ -126,6 +126,7 @@ async def test_a_revision_stands_for_a_minute_at_most(both: Both) -> None:
 async def test_an_announcement_arrives_before_what_is_published_after_it(both: Both, bus: Bus) -> None:
     """As the reply to the request that wrote, and each search that is sent after it."""
     later = await both.reading_bus.client.subscribe("later")
+    await both.reading_bus.client.flush()
     for number in range(100):
         before = both.reader.get_revision(TOOLS)
         await both.writer.upsert(TOOLS, [point(str(number))])

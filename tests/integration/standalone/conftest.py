@@ -88,7 +88,7 @@ async def start(tmp_path: Path) -> AsyncGenerator[Start]:
         if one.process.returncode is None:
             one.process.kill()
             await one.ended()
-        await one.output()  # closes its pipe
+        print(await one.output(), one.errors())  # noqa: T201 - pytest shows it with a failure
 
 
 Up = Callable[..., Awaitable[Started]]

@@ -91,3 +91,19 @@ async def test_a_service_without_nats_ends_with_one_clear_line(start: Start, ser
     assert url in last
     assert "SKILLBUS_NATS_URL" in last
     assert "Traceback" not in started.errors()
+
+
+async def test_a_service_whose_operations_port_is_taken_ends_with_one_clear_line(
+    start: Start, nats_server: NatsServer
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        environment = {
+            "SKILLBUS_NATS_URL": nats_server.address.url,
+            "SKILLBUS_NATS_TOKEN": nats_server.address.token,
+            "SKILLBUS_OPERATIONS_PORT": str(taken.getsockname()[1]),
+        }
+        started = await start("skillbus.embedder", environment=environment)
+        assert await started.ended(WAIT_S) == 1
+    (last,) = started.errors().splitlines()[-1:]
+    assert last.startswith("skillbus embedder: SKILLBUS_OPERATIONS_PORT: cannot listen on 127.0.0.1:")
+    assert "Traceback" not in started.errors()

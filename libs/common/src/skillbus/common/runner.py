@@ -27,7 +27,7 @@ from skillbus.common.bus.connection import Bus, BusSettings, BusUnreachableError
 from skillbus.common.bus.disk_space import DiskSpace, JetStreamRoom
 from skillbus.common.bus.headers import traceparent
 from skillbus.common.bus.provision import ProvisionError, provision_within
-from skillbus.common.http_server import serve_http
+from skillbus.common.http_server import PortInUseError, serve_http
 from skillbus.common.service import HealthSource
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON
@@ -194,7 +194,11 @@ async def open_when_provisioned(
 async def _open_operations_port(
     host: str, port: int, service: HealthSource, registry: CollectorRegistry
 ) -> AsyncGenerator[None]:
-    """Serve `/healthz`, `/readyz` and `/metrics` of the process while the context is open."""
+    """Serve `/healthz`, `/readyz` and `/metrics` of the process while the context is open.
+
+    Raises:
+        StartError: The port is in use, or this process may not listen there.
+    """
 
     async def answer_path(path: str) -> tuple[int, str, bytes]:
         if path == "/healthz":
@@ -214,8 +218,11 @@ async def _open_operations_port(
         await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async with serve_http(app, host, port):
-        yield
+    try:
+        async with serve_http(app, host, port):
+            yield
+    except PortInUseError as error:
+        raise StartError(f"SKILLBUS_OPERATIONS_PORT: {error}") from error
 
 
 def configure_logging(level: str = "INFO", stream: TextIO | None = None) -> None:

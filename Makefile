@@ -5,7 +5,7 @@
 
 DATA ?= data
 HTTP_PORT ?= 8080
-WORKERS ?= 3
+WORKERS ?= 4
 BENCHMARKS ?= request_lane tool_search knowledge_search standalone_footprint embedder_batching sandbox
 
 BIN := .venv/bin
@@ -76,7 +76,7 @@ endef
 
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
-	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"; WORKERS (3)'
+	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"; WORKERS (4)'
 
 setup: ## Install everything into .venv
 	@mkdir -p "$$HOME"; $(find_python); $(find_uv); \

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-WAIT_S = 60.0
-"""For a process to import everything, start and be ready, on a busy machine."""
+WAIT_S = 40.0
+"""For a process to import everything, start and be ready, on a busy machine. Less than the limit of a test."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from generator import generate_tools
 from measuring import BenchmarkParser, save_result, summarize
 from tool_import import import_all, number_tools, resident_bytes
 
+from skillbus.common.bus.connection import confirm_subscriptions
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.contracts.agent.chat import Chat, TurnEnded
 from skillbus.contracts.agent.turns import CHAT, TURN_ADVANCED, TurnEventKind
@@ -75,7 +76,7 @@ async def time_first_text(system: Standalone, number: int) -> float:
     """Return the time from the upstream's text to ours, over the feed of a turn without tools, in milliseconds."""
     turn_id = f"{number:032x}"
     async with subscribe_to_feed(system.bus.client, TURN_ADVANCED, turn_id) as events:
-        await system.bus.client.flush()
+        await confirm_subscriptions(system.bus.client)
         chat = make_chat(stream=True, disclose=False).model_copy(update={"turn_id": turn_id})
         running = asyncio.create_task(system.bus.caller.call(CHAT, chat))
         async for event in events:

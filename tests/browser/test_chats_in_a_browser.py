@@ -1,10 +1,11 @@
 """Chats in a browser, with a scripted model behind a real HTTP server."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Response, Route, expect
 
 from ..e2e.conftest import System
 from ..scripted_answers import Answer, Call
@@ -77,3 +78,26 @@ async def test_a_cancelled_turn_says_so_and_can_be_tried_again(visitors: Visitor
         upstream.script = lambda _: Answer("I am.")
         await visit.by("again").click()
         await expect(visit.by("answer")).to_contain_text("I am.")
+
+
+async def test_a_turn_that_is_cancelled_before_it_has_begun_is_cancelled_all_the_same(
+    visitors: Visitors, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = lambda _: hang_after()
+    async with visitors.open("/chat", refused=(409,)) as visit:
+        nothing_ended = asyncio.Event()
+
+        async def hold_back(route: Route) -> None:
+            await nothing_ended.wait()
+            await route.continue_()
+
+        async def note_answer(response: Response) -> None:
+            if response.request.method == "DELETE" and not (await response.json())["ending"]:
+                nothing_ended.set()
+
+        await visit.page.route("**/v1/chat/completions", hold_back)
+        visit.page.on("response", note_answer)
+        await ask(visit, "Are you there?")
+        await visit.by("cancel").click()
+        await expect(visit.by("failed")).to_have_text("Cancelled.")
+        assert nothing_ended.is_set()

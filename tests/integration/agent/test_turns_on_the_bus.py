@@ -13,7 +13,7 @@ from skillbus.agent.domain.chat.approval_desk import DeskAnswer
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus import headers
-from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.connection import Bus, confirm_subscriptions
 from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import WAIT_S, eventually
@@ -109,7 +109,7 @@ async def read_feed(
 ) -> list[TurnEvent]:
     events = list[TurnEvent]()
     async with subscribe_to_feed(bus.client, TURN_ADVANCED, turn_id) as feed:
-        await bus.client.flush()
+        await confirm_subscriptions(bus.client)
         entered.set()
         async for event in feed:
             events.append(event)
@@ -233,7 +233,7 @@ async def test_an_unknown_model_is_an_error_before_the_first_step(bus: Bus, agen
 
 async def test_steps_and_the_end_of_a_turn_are_events_on_the_bus(bus: Bus, agent: Agent, around: Surroundings) -> None:
     subscription = await bus.client.subscribe("skillbus.evt.turn.>")
-    await bus.client.flush()
+    await confirm_subscriptions(bus.client)
     around.upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
     await chat(bus, turn_id=TURN)
     subjects, last = list[str](), None
@@ -250,7 +250,7 @@ async def test_each_step_and_the_turn_are_spans_with_a_begin_and_a_duration(
     bus: Bus, agent: Agent, around: Surroundings
 ) -> None:
     subscription = await bus.client.subscribe("skillbus.evt.turn.>")
-    await bus.client.flush()
+    await confirm_subscriptions(bus.client)
     around.upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
     await chat(bus, turn_id=TURN)
     async with asyncio.timeout(WAIT_S):
@@ -266,7 +266,7 @@ async def test_each_step_and_the_turn_are_spans_with_a_begin_and_a_duration(
 
 async def test_a_turn_that_fails_ends_its_span(bus: Bus, agent: Agent, around: Surroundings) -> None:
     subscription = await bus.client.subscribe(TURN_ENDED.subject("*"))
-    await bus.client.flush()
+    await confirm_subscriptions(bus.client)
     with pytest.raises(RequestError):
         await chat(bus, model="no-such")
     async with asyncio.timeout(WAIT_S):
@@ -278,7 +278,7 @@ async def test_a_turn_that_fails_ends_its_span(bus: Bus, agent: Agent, around: S
 async def test_facts_about_a_turn_carry_the_trace_of_its_request(bus: Bus, agent: Agent, around: Surroundings) -> None:
     trace = f"00-{'1' * 32}-{'2' * 16}-01"
     subscription = await bus.client.subscribe("skillbus.evt.turn.>")
-    await bus.client.flush()
+    await confirm_subscriptions(bus.client)
     around.upstream.script = play_in_order(Answer((), [CALL]), Answer("It is 391."))
     token = headers.traceparent.set(trace)
     try:

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import JsonValue
 
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.connection import Bus, BusSettings, confirm_subscriptions, open_bus
 from skillbus.contracts.indexer.index_writes import INDEX_WRITTEN, IndexWritten
 from skillbus.contracts.indexer.tools import PUT_TOOLS, PutTools
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
@@ -48,7 +48,7 @@ class Both:
     async def hear(self) -> None:
         """Wait until the reader has heard what was published so far: answers come in the order of publishing."""
         for bus in (self.writing_bus, self.reading_bus):
-            await bus.client.flush()
+            await confirm_subscriptions(bus.client)  # what was published before is delivered too
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ async def test_a_revision_stands_for_a_minute_at_most(both: Both) -> None:
 async def test_an_announcement_arrives_before_what_is_published_after_it(both: Both, bus: Bus) -> None:
     """As the reply to the request that wrote, and each search that is sent after it."""
     later = await both.reading_bus.client.subscribe("later")
-    await both.reading_bus.client.flush()
+    await confirm_subscriptions(both.reading_bus.client)
     for number in range(100):
         before = both.reader.get_revision(TOOLS)
         await both.writer.upsert(TOOLS, [point(str(number))])

@@ -12,6 +12,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from skillbus.common.bus.codec import decode
+from skillbus.common.bus.connection import confirm_subscriptions
 from skillbus.contracts.indexer.index_writes import INDEX_WRITTEN
 from skillbus.vectors import VectorSearch
 
@@ -54,7 +55,7 @@ async def watch_writes(
     """Listen to the announcements while the context is open. Raises NatsError if the connection is closed."""
     watched = WatchedVectorStore(store, client, clock)
     subscription = await client.subscribe(INDEX_WRITTEN.pattern, cb=watched.count_write)
-    await client.flush()
+    await confirm_subscriptions(client)
     try:
         yield watched
     finally:

@@ -151,11 +151,19 @@ async function failTurn(view, response) {
   endFailed(view, error || { message: detail || response.statusText, code });
 }
 
+// A turn that was asked a moment ago may not have begun. Nothing ends then, and it is cancelled once more.
 async function cancelTurn(view) {
   const button = view.find("cancel");
   button.disabled = true;
-  await callApi("DELETE", `/v1/chat/runs/${view.turn.id}`, null).catch(() => {});
+  while (view.turn.state === "running" && !(await tryToCancel(view.turn.id))) {
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
   button.disabled = false;
+}
+
+async function tryToCancel(id) {
+  const response = await callApi("DELETE", `/v1/chat/runs/${id}`, null).catch(() => null);
+  return response === null || !response.ok || (await response.json()).ending;
 }
 
 // A turn whose connection broke is still there; any other one is asked anew.

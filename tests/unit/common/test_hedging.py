@@ -43,6 +43,14 @@ def test_requests_earn_a_twentieth_of_a_copy_each() -> None:
     assert take_all(times) == 10
 
 
+def test_each_second_earns_two_copies_also_while_nobody_asks() -> None:
+    times = AnswerTimes()
+    assert take_all(times, 100) == 10
+    assert take_all(times, 100.4) == 0
+    assert take_all(times, 101.5) == 3
+    assert take_all(times, 200) == 10
+
+
 def test_one_request_takes_four_copies_at_most_and_one_while_nothing_is_known() -> None:
     times = AnswerTimes()
     assert times.take_copy(0, 0)
@@ -72,7 +80,7 @@ def test_copies_that_are_answered_at_once_show_that_a_replica_hangs() -> None:
     assert times.get_wait(1) == 0.05
     assert times.take_copy(1, 15)
     assert not times.take_copy(1, 16)
-    assert take_all(times, 1) == 3
+    assert take_all(times, 1) == 5
     assert times.get_wait(11.5) == 0.2
     assert not times.take_copy(11.5, 4)
 

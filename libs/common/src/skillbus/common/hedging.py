@@ -7,6 +7,8 @@ Adaptations".
 
 Copies must not double the load of a service that is slow because it is overloaded. So they come out of a budget, as
 retries do in gRPC (proposal A6, "Throttling Retry Attempts and Hedged RPCs"): each request adds a twentieth of a copy.
+Each second adds two: when all callers wait for a replica that hangs, and all their copies went there too, nobody sends
+a request any more.
 A copy that is answered in less than half the time that the first one has waited shows that a replica hangs and another
 one has time. What such a request spent is returned, and for some seconds its endpoint asks again sooner and more often:
 the server still gives the replica that hangs its share of all copies.
@@ -25,6 +27,7 @@ _MEASURE_EVERY: Final = 32
 _KNOWN_AFTER: Final = 10
 """Answers after which it is known how long an endpoint takes: before, only one copy is sent."""
 _SHARE: Final = 0.05
+_COPIES_PER_S: Final = 2.0
 _BURST: Final = 10.0
 _BURST_WHILE_HANGING: Final = 100.0
 _COPIES: Final = 4
@@ -40,12 +43,12 @@ class AnswerTimes:
         self._unmeasured = 0
         self._late_s = 0.0
         self._budget = _BURST
+        self._earned_until = 0.0
         self._hangs_until = -math.inf
 
     def begin_request(self, now: float) -> float:
         """Count a request, and return the time to wait for its answer before a copy is sent."""
-        if self._budget < _BURST:
-            self._budget += _SHARE
+        self._earn(_SHARE)
         return self.get_wait(now)
 
     def get_wait(self, now: float) -> float:
@@ -57,10 +60,16 @@ class AnswerTimes:
         most = _COPIES if len(self._recent) >= _KNOWN_AFTER else 1
         if now < self._hangs_until:
             most = _COPIES_WHILE_HANGING
+        self._earn(_COPIES_PER_S * (now - self._earned_until))
+        self._earned_until = now
         if spent >= most or self._budget < 1:
             return False
         self._budget -= 1
         return True
+
+    def _earn(self, copies: float) -> None:
+        if self._budget < _BURST:
+            self._budget = min(self._budget + copies, _BURST)
 
     def return_copy(self) -> None:
         """Return a copy that found nobody."""

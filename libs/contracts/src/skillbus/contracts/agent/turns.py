@@ -92,7 +92,7 @@ class TurnCancelled(Message):
 
     turn_id: TurnId
     ending: bool
-    """True if the turn is being ended; its caller gets an error. False if no such turn is under way."""
+    """True if the turn is being ended; its caller gets an error. False if none is under way, or not yet."""
 
 
 class TurnFact(Message):

@@ -92,7 +92,8 @@ async def test_a_turn_that_is_cancelled_before_it_has_begun_is_cancelled_all_the
             await route.continue_()
 
         async def note_answer(response: Response) -> None:
-            if response.request.method == "DELETE" and not (await response.json())["ending"]:
+            if response.request.method == "DELETE" and not nothing_ended.is_set():
+                assert not (await response.json())["ending"]
                 nothing_ended.set()
 
         await visit.page.route("**/v1/chat/completions", hold_back)

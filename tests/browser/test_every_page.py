@@ -114,6 +114,7 @@ async def test_every_page_is_accessible_and_calm_and_fits_its_window(
     async with visitors.open("/search", look) as visit:
         for path in site.list_addresses():
             await visit.open(path)
+            assert visit.path == path, "it leads elsewhere, as to the login"
             problems += [f"{path}: {problem}" for problem in await audit(visit)]
     assert not problems, "\n".join(problems)
 

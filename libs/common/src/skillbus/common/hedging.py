@@ -7,8 +7,8 @@ Adaptations".
 
 Copies must not double the load of a service that is slow because it is overloaded. So they come out of a budget, as
 retries do in gRPC (proposal A6, "Throttling Retry Attempts and Hedged RPCs"): each request adds a twentieth of a copy.
-Each second adds two: when all callers wait for a replica that hangs, and all their copies went there too, nobody sends
-a request any more.
+Each second adds two. Without them nothing would be added when all callers wait for a replica that hangs and all their
+copies have gone there too.
 A copy that is answered in less than half the time that the first one has waited shows that a replica hangs and another
 one has time. What such a request spent is returned, and for some seconds its endpoint asks again sooner and more often:
 the server still gives the replica that hangs its share of all copies.

@@ -1,7 +1,8 @@
 """The table of bus users says what the code of the services does: nothing is missing, and nothing is left over."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -29,8 +30,13 @@ SERVICES = sorted(folder.name for folder in (ROOT / "services").iterdir())
 DeclaredT = TypeVar("DeclaredT")
 
 
-def list_imports(source: Path) -> Iterator[tuple[str, str]]:
+@cache
+def list_imports(source: Path) -> Sequence[tuple[str, str]]:
     """Module and name of everything that a file imports from contracts, also by attributes of imported modules."""
+    return list(_find_imports(source))
+
+
+def _find_imports(source: Path) -> Iterator[tuple[str, str]]:
     tree = ast.parse(source.read_text())
     modules: dict[str, str] = {}
     for node in ast.walk(tree):

@@ -15,7 +15,7 @@ _REGISTRIES: Final = (
     ("pypi", "org"), ("files", "pythonhosted", "org"), ("registry", "npmjs", "org"), ("deb", "debian", "org"),
     ("docker", "io"), ("ghcr", "io"), ("quay", "io"), ("proxy", "golang", "org"),
 )  # fmt: skip
-_HOST: Final = re.compile("|".join(rf"(?<![\w-]){re.escape('.'.join(parts))}(?![\w-])" for parts in _REGISTRIES))
+_HOST: Final = re.compile(rf"(?<![\w-])(?:{'|'.join(re.escape('.'.join(parts)) for parts in _REGISTRIES)})(?![\w-])")
 _PERSONAL: Final = re.compile(r"(?<![\w.}/])/(?:root|home/[a-z][\w-]*|Users/[A-Za-z][\w-]*)/[\w.]")
 _SHARED: Final = re.compile(re.escape(str(ROOT)) + r"(?![\w-])")
 

@@ -70,11 +70,7 @@ def test_no_schema_of_a_removed_message_is_kept(expected: Mapping[PurePosixPath,
 
 def test_writing_updates_a_checkout_to_the_contracts(tmp_path: Path, expected: Mapping[PurePosixPath, str]) -> None:
     """One schema differs, one is missing, and one belongs to a removed message."""
-    clients = "examples/clients/javascript"
-    (tmp_path / clients).mkdir(parents=True)
-    for program in (ROOT / clients).glob("*.mjs"):
-        (tmp_path / clients / program.name).write_bytes(program.read_bytes())
-    write_documents(tmp_path)
+    write_documents(tmp_path, expected)
     missing, differs, gone = (
         tmp_path / SNAPSHOTS / f"{name}.json" for name in ("error", "skill.indexed.event", "gone")
     )
@@ -82,12 +78,12 @@ def test_writing_updates_a_checkout_to_the_contracts(tmp_path: Path, expected: M
     differs.write_text("{}")
     gone.write_text("{}")
 
-    changed = write_documents(tmp_path)
+    changed = write_documents(tmp_path, expected)
 
     assert {path.name for path in changed} == {missing.name, differs.name, gone.name}
     assert {path: (tmp_path / path).read_text(encoding="utf-8") for path in expected} == expected
     assert not gone.exists()
-    assert not write_documents(tmp_path)
+    assert not write_documents(tmp_path, expected)
 
 
 def test_the_asyncapi_document_is_valid(asyncapi: Mapping[str, Any]) -> None:

@@ -52,8 +52,9 @@ async def take_pictures(standalone: Standalone, chromium: str) -> None:
         browser = await playwright.chromium.launch(executable_path=chromium, args=sandbox)
         visitors = Visitors(browser, standalone.http_url, standalone.http_headers)
         for name, look in LOOKS.items():
-            for section in SECTIONS:
-                async with visitors.open(WITH_QUERY.get(section, section), look) as visit:
+            async with visitors.open("/search", look) as visit:
+                for section in SECTIONS:
+                    await visit.open(WITH_QUERY.get(section, section))
                     await visit.page.screenshot(path=FOLDER / f"{section[1:]}-{name}.png")
         await browser.close()
 

@@ -37,22 +37,21 @@ def build_documents(root: Path) -> Mapping[PurePosixPath, str]:
     return {PAGE: page, ASYNCAPI: asyncapi, NATS_CONFIG: build_nats_config(), **snapshots}
 
 
-def write_documents(root: Path) -> Sequence[PurePosixPath]:
+def write_documents(root: Path, documents: Mapping[PurePosixPath, str]) -> Sequence[PurePosixPath]:
     """Write the documents into a checkout, delete schemas of removed messages, and return the paths that changed."""
-    expected = build_documents(root)
     gone = [
-        SNAPSHOTS / file.name for file in (root / SNAPSHOTS).glob("*.json") if SNAPSHOTS / file.name not in expected
+        SNAPSHOTS / file.name for file in (root / SNAPSHOTS).glob("*.json") if SNAPSHOTS / file.name not in documents
     ]
     for path in gone:
         (root / path).unlink()
     changed = [
         path
-        for path, text in expected.items()
+        for path, text in documents.items()
         if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text
     ]
     for path in changed:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(expected[path], encoding="utf-8")
+        (root / path).write_text(documents[path], encoding="utf-8")
     return [*gone, *changed]
 
 

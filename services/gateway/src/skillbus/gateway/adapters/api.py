@@ -110,7 +110,7 @@ def build_app(
     add_error_handlers(app, router, record_refusal, show_problem)
     if mcp is not None:  # first: the routes are compared with a path one after the other
         app.router.routes.append(Route(MCP_PATH, mcp))
-    app.include_router(router)
+    app.router.routes.extend(router.routes)  # `include_router` would make each route again, and match it twice
     _add_docs_page(app, pages.start if pages else "/docs")
     if pages is not None:
         # Compressed, unlike pages: those hold a token of the session beside what others wrote.

@@ -30,7 +30,8 @@ except OSError as error:
 """
 """Program that becomes another one, after PR_SET_PDEATHSIG of prctl(2) and undoing what starting Python has changed."""
 
-_CANCEL_AGAIN_S: Final = 0.5
+_CANCEL_AGAIN_S: Final = 2.0
+"""Longer than the end of a task takes on a busy machine, such as the wait for a process that it has killed."""
 
 log = structlog.get_logger(__name__)
 

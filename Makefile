@@ -37,9 +37,9 @@ PACKAGES := $(sort $(subst /,.,$(subst src/,,$(wildcard src/skillbus/*))) \
 # Tests that are not annotated as strictly as the rest; it should become shorter.
 UNTYPED_TESTS := ^tests/(containers|(unit|integration)/(vectors|gateway|indexer)|unit/(embedder|examples)|integration/retriever|e2e/test_nats_crash)
 
-# Half of the abuse suite waits for payloads to end. Two workers tell traces apart by the users of their runs, which only
+# Half of the abuse suite waits for payloads to end. Workers tell traces apart by the users of their runs, which only
 # root may choose.
-ABUSE_WORKERS := $(shell test "$$(id -u)" = 0 && echo 2 || echo 0)
+ABUSE_WORKERS := $(shell test "$$(id -u)" = 0 && echo 3 || echo 0)
 
 # Test files with tests of a mark: collecting all tests takes a quarter of a minute.
 files_marked = $(sort $(shell grep -rl 'mark\.$(1)' tests --include='test_*.py'))

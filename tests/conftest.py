@@ -94,6 +94,14 @@ def pytest_sessionstart() -> None:
     gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the browser's tests late: Chromium drops requests when container tests beside them change the networks.
+
+    Unit tests come last: they are short, so the workers end together.
+    """
+    items.sort(key=lambda item: (item.nodeid.startswith("tests/unit/"), item.nodeid.startswith("tests/browser/")))
+
+
 def pytest_collection_finish() -> None:
     """Exempt all test modules from garbage collection: they stay until the end."""
     gc.freeze()

@@ -20,6 +20,11 @@ from .compose import ROOT, is_qdrant_stand_in
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
 CONTRACT: Final = "tests/integration/vectors/test_contract.py"
+OF_THE_BUS: Final = tuple(
+    f"tests/integration/common/test_{name}.py"
+    for name in ("events", "jetstream_batch", "kv_records", "last_values", "objects", "provisioning", "requests")
+)
+"""What asks a server for more than to pass messages on."""
 INSERT_ONLY: Final = f"{CONTRACT}::test_insert_only_never_overwrites_a_newer_write[server]"
 
 
@@ -92,7 +97,7 @@ def suites(
     of_vectors = (CONTRACT, "-k", "server", "--deselect", INSERT_ONLY)
     with (
         running(folder / "vectors", *of_vectors, **qdrant) as vectors,
-        running(folder / "bus", "tests/integration/common", SKILLBUS_TEST_NATS_URL=nats_url) as bus,
+        running(folder / "bus", *OF_THE_BUS, SKILLBUS_TEST_NATS_URL=nats_url) as bus,
     ):
         yield vectors, bus
 

@@ -140,4 +140,5 @@ async def test_a_switch_to_another_model_is_followed_from_its_start_to_its_end(
             shown.add(await row.inner_text())
         await expect(row).to_contain_text(f"kept · {model['name']}")
         assert len(shown) >= 3
-        assert asked.count("/api/indexes/events") == 1
+        # A part that was asked for before the end may arrive after it: it shows a switch, which is followed once more.
+        assert asked.count("/api/indexes/events") in {1, 2}

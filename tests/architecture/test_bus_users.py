@@ -32,7 +32,7 @@ DeclaredT = TypeVar("DeclaredT")
 
 @cache
 def list_imports(source: Path) -> Sequence[tuple[str, str]]:
-    """Module and name of everything that a file imports from contracts, also by attributes of imported modules."""
+    """Return module and name of all that a file imports from contracts, also by attributes of imported modules."""
     return list(_find_imports(source))
 
 

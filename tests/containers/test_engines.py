@@ -24,7 +24,7 @@ OF_THE_BUS: Final = tuple(
     f"tests/integration/common/test_{name}.py"
     for name in ("events", "jetstream_batch", "kv_records", "last_values", "objects", "provisioning", "requests")
 )
-"""What asks a server for more than to pass messages on."""
+"""One file for each feature of the server that skillbus uses. The other files test what is built on these."""
 INSERT_ONLY: Final = f"{CONTRACT}::test_insert_only_never_overwrites_a_newer_write[server]"
 
 
